@@ -1,0 +1,98 @@
+"""steinax: posterior expectations with far smaller Monte Carlo error, from draws and scores."""
+
+from importlib.metadata import version
+
+from .data import AffineMap, Integrands, Sample, Stream, integrands, standardise
+from .operators import AbstractOperator, Langevin, ScalarLangevin, ScaledOperator
+from .kernels import (
+    AbstractHeuristic,
+    AbstractKernel,
+    AbstractRadial,
+    DampedGaussian,
+    InverseMultiquadric,
+    Matern32,
+    Matern52,
+    MedianHeuristic,
+    RationalQuadratic,
+    SquaredExponential,
+)
+from .families import (
+    AbstractFamily,
+    AbstractLinearFamily,
+    AllDraws,
+    KernelTranslates,
+    Landmarks,
+    Network,
+    Polynomial,
+    RandomFeatures,
+)
+from .objectives import (
+    AbstractObjective,
+    AbstractPenalty,
+    LeastSquares,
+    MeanSquare,
+    NativeNorm,
+    NoPenalty,
+    Ridge,
+    Variance,
+)
+from .solvers import AbstractSolver, Auto, ConjugateGradient, Exact, Stochastic
+from .fitting import ControlVariate, fit
+from .chains import ChainStatistics, chain_statistics
+from .estimation import AbstractSplit, CrossFit, Estimate, HoldOut, InSample, estimate
+
+__version__ = version("steinax")
+
+__all__ = [  # in the order in which data flows
+    "Sample",
+    "Stream",
+    "Integrands",
+    "integrands",
+    "AffineMap",
+    "standardise",
+    "AbstractOperator",
+    "Langevin",
+    "ScalarLangevin",
+    "ScaledOperator",
+    "AbstractKernel",
+    "AbstractRadial",
+    "SquaredExponential",
+    "InverseMultiquadric",
+    "RationalQuadratic",
+    "Matern32",
+    "Matern52",
+    "DampedGaussian",
+    "AbstractHeuristic",
+    "MedianHeuristic",
+    "AbstractFamily",
+    "AbstractLinearFamily",
+    "Polynomial",
+    "KernelTranslates",
+    "AllDraws",
+    "Landmarks",
+    "Network",
+    "RandomFeatures",
+    "AbstractObjective",
+    "LeastSquares",
+    "Variance",
+    "AbstractPenalty",
+    "NoPenalty",
+    "Ridge",
+    "NativeNorm",
+    "MeanSquare",
+    "AbstractSolver",
+    "Auto",
+    "Exact",
+    "ConjugateGradient",
+    "Stochastic",
+    "fit",
+    "ControlVariate",
+    "AbstractSplit",
+    "CrossFit",
+    "HoldOut",
+    "InSample",
+    "estimate",
+    "Estimate",
+    "ChainStatistics",
+    "chain_statistics",
+]

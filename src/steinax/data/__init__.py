@@ -1,0 +1,8 @@
+"""Draws, scores and the integrands evaluated on them."""
+
+from ._affine import AffineMap, standardise
+from ._integrands import Integrands, integrands
+from ._sample import Sample
+from ._stream import Stream
+
+__all__ = ["AffineMap", "Integrands", "Sample", "Stream", "integrands", "standardise"]

@@ -1,0 +1,83 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._types import AnyArray, Point, Points
+from ._sample import Sample
+
+# Whiten with the whole covariance only when there are this many draws per dimension; with fewer
+# its small eigenvalues are noise, and the coordinates' own scales are the better choice.
+DRAWS_PER_DIM = 5
+
+
+class AffineMap(eqx.Module):
+    r"""The map $x = a + B z$ that carries draws and scores together.
+
+    With $z = B^{-1}(x - a)$ the density of $z$ has the score $B^\top \nabla \log \pi(x)$, so a
+    function of mean zero under one is a function of mean zero under the other.
+
+    Args:
+        shift: $a$, shape (dim,).
+        scale: $B$, lower triangular of shape (dim, dim), or its diagonal of shape (dim,).
+
+    >>> import numpy as np
+    >>> double = AffineMap(np.zeros(2), np.array([2.0, 2.0]))
+    >>> z, score = double(np.ones((1, 2)), -np.ones((1, 2)))
+    >>> z.tolist(), score.tolist()
+    ([[0.5, 0.5]], [[-2.0, -2.0]])
+    """
+
+    shift: Point
+    scale: Float[AnyArray, " dim"] | Float[AnyArray, "dim dim"]
+
+    def __call__(self, x: Points, score: Points) -> tuple[AnyArray, AnyArray]:
+        """The draws and scores in the coordinates $z$."""
+        centred = x - self.shift
+        if self.scale.ndim == 1:
+            return centred / self.scale, score * self.scale
+        z = jax.scipy.linalg.solve_triangular(self.scale, centred.T, lower=True).T
+        return z, score @ self.scale
+
+
+def standardise(x: Points, whiten: bool | None = None) -> AffineMap:
+    r"""The affine map under which the draws have mean 0 and covariance (or variances) 1.
+
+    The factor $B$ with $B B^\top = \operatorname{cov}(x)$ comes from a QR decomposition of the
+    centred draws, not from their covariance, whose condition number is the square of theirs.
+
+    Args:
+        x: the draws, shape (n, dim).
+        whiten: use the whole covariance; by default, when there are at least five draws per
+            dimension. Otherwise each coordinate is scaled by its own standard deviation.
+
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, 1e6] + 3.0
+    >>> z, _ = standardise(x)(x, x)
+    >>> np.allclose(np.cov(z.T), np.eye(2), atol=1e-4)
+    True
+    """
+    n, dim = x.shape
+    shift = jnp.mean(x, axis=0)
+    centred = x - shift
+    deviation = jnp.sqrt(jnp.sum(centred**2, axis=0) / max(n - 1, 1))
+    if whiten is None:
+        whiten = n >= DRAWS_PER_DIM * dim
+    if not whiten or dim == 1:
+        return AffineMap(shift, deviation)
+    # columns of equal size first, so that only the correlation is left to the factor
+    upper = jnp.linalg.qr(centred / deviation, mode="r") / jnp.sqrt(n - 1.0)
+    upper = upper * jnp.where(jnp.diag(upper) < 0, -1.0, 1.0)[:, None]
+    return AffineMap(shift, (upper * deviation).T)
+
+
+def check_moves(sample: Sample) -> None:
+    """Refuse a sample with a dimension that never moves: it has no scale to divide by."""
+    stuck = np.ptp(sample.x, axis=0) == 0
+    if stuck.any():
+        names = ", ".join(np.array(sample.names)[stuck][:5])
+        raise ValueError(
+            f"these dimensions never change: {names}. A constant has no posterior to average over: "
+            "leave those columns out of draws and scores."
+        )

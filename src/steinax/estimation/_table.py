@@ -1,0 +1,65 @@
+"""An estimate as people read it."""
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ._estimate import Estimate
+
+ROWS = 20  # of a long estimate that are shown
+WIDTH = 100
+
+
+def table(estimate: "Estimate") -> str:
+    """The estimate as a table, with as many digits as the errors support."""
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = Table(box=None, pad_edge=False, header_style="none")
+    for heading in ("", "value", "mcse", "plain", "mcse", "worth", "ess", "rhat"):
+        rows.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
+    columns = (np.atleast_1d(getattr(estimate, name)) for name in _COLUMNS)
+    for name, *numbers in list(zip(estimate.names, *columns, strict=True))[:ROWS]:
+        rows.add_row(name, *_format(*map(float, numbers)))
+    text = io.StringIO()
+    Console(file=text, width=WIDTH, color_system=None).print(rows)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    if len(estimate.names) > ROWS:
+        lines.append(f"... and {len(estimate.names) - ROWS} more")
+    lines.append(estimate.chosen)
+    if estimate.reason is not None:
+        lines.append(f"no standard error ({estimate.reason}); use CrossFit() to have one")
+    return "\n".join(lines)
+
+
+_COLUMNS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat")
+
+
+def _format(
+    value: float,
+    mcse: float,
+    plain: float,
+    plain_mcse: float,
+    worth: float,
+    ess: float,
+    rhat: float,
+) -> tuple[str, ...]:
+    return (
+        _digits(value, mcse),
+        f"{mcse:.2g}",
+        _digits(plain, plain_mcse),
+        f"{plain_mcse:.2g}",
+        f"{worth:.3g}",
+        f"{ess:.0f}",
+        f"{rhat:.3f}",
+    )
+
+
+def _digits(value: float, error: float) -> str:
+    """A number to two digits of its error."""
+    if not (np.isfinite(error) and error > 0):
+        return f"{value:.6g}"
+    places = 1 - int(np.floor(np.log10(error)))
+    return f"{value:.{min(max(places, 0), 15)}f}"

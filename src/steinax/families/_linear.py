@@ -1,0 +1,100 @@
+import abc
+from typing import TYPE_CHECKING, cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from .._types import AnyArray, Coefficients, Key, Point, Points, PyTree, Values
+from ..operators import AbstractOperator
+from ._base import AbstractFamily
+
+
+class AbstractLinearFamily(AbstractFamily):
+    r"""A family $u_\theta = \sum_j \theta_j u_j$, linear in its coefficients.
+
+    A new family is one file with `setup` and `basis`, written for one point. The features
+    $\psi_j = \mathcal{L} u_j$ follow by automatic differentiation. What follows `basis` below is
+    there to be overridden by closed forms, each held to its default by a test.
+    """
+
+    if TYPE_CHECKING:  # a field, declared by each family where it belongs among its arguments
+        operator = cast(AbstractOperator, None)
+
+    @abc.abstractmethod
+    def basis(self, state: PyTree, x: Point) -> jax.Array:
+        """The basis at one point: potentials (p,) or fields (p, dim), as the operator asks."""
+
+    def features(self, state: PyTree, x: Point, score: Point) -> jax.Array:
+        r"""The features $\psi_j(x) = \mathcal{L} u_j(x)$ at one point: shape (p,)."""
+        return self.operator(lambda z: self.basis(state, z), x, score)
+
+    def gram(self, state: PyTree) -> jax.Array | None:
+        r"""The matrix $\Omega$ of the family's own norm $\theta^\top \Omega \theta$; None if it is 1."""
+        return None
+
+    def cross_gram(
+        self, state: PyTree, x: Points, score_x: Points, y: Points, score_y: Points
+    ) -> jax.Array:
+        r"""The kernel $\psi(x)^\top \Omega^{-1} \psi(y)$ that the family is the span of, (n, m)."""
+        left = self.feature_matrix(state, x, score_x)
+        return left @ self._divide(state, self.feature_matrix(state, y, score_y).T)
+
+    def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> jax.Array:
+        r"""The coefficients $\Omega^{-1} \sum_i \psi(x_i) \alpha_i$ of a combination of translates.
+
+        The points are those that the family was set up on.
+        """
+        return self._divide(state, self.adjoint(state, x, score, dual))
+
+    def apply(self, state: PyTree, coef: Coefficients, x: Points, score: Points) -> jax.Array:
+        r"""The values $g_\theta(x_i)$ on many points: (n, k)."""
+        return self.feature_matrix(state, x, score) @ coef
+
+    def adjoint(self, state: PyTree, x: Points, score: Points, values: Values) -> jax.Array:
+        r"""The transpose of `apply`, $\sum_i \psi(x_i) v_i$: (p, k)."""
+        return self.feature_matrix(state, x, score).T @ values
+
+    def feature_matrix(self, state: PyTree, x: Points, score: Points) -> jax.Array:
+        """The features of many points: (n, p)."""
+        return jax.vmap(self.features, in_axes=(None, 0, 0))(state, x, score)
+
+    @property
+    def is_parametric(self) -> bool:
+        """Whether it is a regression on a few well-scaled functions, to be exact on their span.
+
+        Such a family is fitted without a penalty when there are draws enough.
+        """
+        return False
+
+    @property
+    def is_matrix_free(self) -> bool:
+        """Whether `apply` and `adjoint` do without the (n, p) matrix of features."""
+        return False
+
+    def size(self, state: PyTree, dim: int) -> int:
+        """The number of basis functions."""
+        point = jax.ShapeDtypeStruct((dim,), jnp.result_type(float))
+        return jax.eval_shape(self.basis, state, point).shape[0]
+
+    def init(self, state: PyTree, x: Points, k: int, key: Key) -> jax.Array:
+        return jnp.zeros((self.size(state, x.shape[1]), k), jnp.asarray(x).dtype)
+
+    def evaluate(self, state: PyTree, params: Coefficients, x: Point, score: Point) -> jax.Array:
+        return self.features(state, x, score) @ params
+
+    def rescale(self, params: Coefficients, factor: Float[AnyArray, " k"]) -> jax.Array:
+        return jnp.asarray(params * factor)
+
+    def _divide(self, state: PyTree, columns: AnyArray) -> jax.Array:
+        gram = self.gram(state)
+        return jnp.asarray(columns) if gram is None else jnp.linalg.solve(gram, columns)
+
+
+def check_potentials(family: AbstractLinearFamily) -> None:
+    """Refuse an operator on vector fields for a family of potentials."""
+    if family.operator.acts_on_fields:
+        raise ValueError(
+            f"{type(family).__name__} is a family of potentials, and {type(family.operator).__name__} "
+            "acts on vector fields: use operator=ScalarLangevin()."
+        )

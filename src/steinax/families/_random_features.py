@@ -1,0 +1,48 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import Point, Points, PyTree
+from ..kernels import Hyperparameter, MedianHeuristic, hyperparameter
+from ..operators import AbstractOperator, ScalarLangevin
+from ._linear import AbstractLinearFamily, check_potentials
+
+
+class RandomFeatures(AbstractLinearFamily):
+    r"""Random Fourier features $u_j(x) = \sqrt{2/p} \cos(\omega_j \cdot x + b_j)$ as potentials.
+
+    With $\omega_j \sim \mathcal{N}(0, \ell^{-2} I)$ and $b_j$ uniform they approximate the squared
+    exponential kernel (Rahimi and Recht, 2007) at a cost that does not grow with the draws.
+
+    Args:
+        count: $p$, how many.
+        length_scale: $\ell$, a number or a heuristic.
+        seed: of the frequencies and phases.
+        operator: `ScalarLangevin()`, or another that acts on potentials.
+
+    >>> family = RandomFeatures(100)
+    >>> family.size(None, dim=3)
+    100
+    """
+
+    count: int = eqx.field(static=True, default=200)
+    length_scale: Hyperparameter = eqx.field(
+        converter=hyperparameter, default_factory=MedianHeuristic
+    )
+    seed: int = eqx.field(static=True, default=0)
+    operator: AbstractOperator = eqx.field(default_factory=ScalarLangevin)
+
+    def __check_init__(self):
+        check_potentials(self)
+
+    def setup(self, x: Points, score: Points) -> PyTree:
+        frequency, phase = jax.random.split(jax.random.key(self.seed))
+        omega = jax.random.normal(frequency, (self.count, x.shape[1])) / self.length_scale
+        return omega, jax.random.uniform(phase, (self.count,), maxval=2 * jnp.pi)
+
+    def basis(self, state: PyTree, x: Point) -> jax.Array:
+        omega, phase = state
+        return jnp.sqrt(2 / self.count) * jnp.cos(omega @ x + phase)
+
+    def size(self, state: PyTree, dim: int) -> int:
+        return self.count

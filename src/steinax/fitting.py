@@ -1,0 +1,166 @@
+"""Where operator, family, objective and solver meet: fit a control variate."""
+
+import os
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from ._precision import precision, to_numpy
+from ._progress import progress
+from ._serialise import read, write
+from ._show import describe
+from ._types import AnyArray, Key, PyTree
+from .data import AffineMap, Integrands, Sample, integrands, standardise
+from .data._affine import check_moves
+from .data._integrands import IntegrandSpec
+from .families import AbstractFamily
+from .kernels import resolve
+from .objectives import (
+    AbstractObjective,
+    AbstractPenalty,
+    LeastSquares,
+    default_penalties,
+    per_term,
+)
+from .solvers import AbstractSolver, Auto, Problem, evaluate
+
+
+class ControlVariate(eqx.Module):
+    r"""A fitted control variate $g$: a function of mean zero under the target, close to $f - c$.
+
+    Call it on draws and scores, of any leading shape, to get $g$ there, with a last axis over the
+    integrands. `intercept` is $c$, the in-sample estimate of the expectation.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
+    >>> g = sx.fit(lambda x: x[0] ** 2, sx.Sample(x, -x), sx.Polynomial(2))
+    >>> new = np.random.default_rng(1).normal(size=(5, 2))
+    >>> np.allclose(new[:, 0] ** 2 - g(new, -new)[:, 0], 1.0)
+    True
+    """
+
+    family: AbstractFamily
+    state: PyTree
+    params: PyTree
+    intercept: Float[AnyArray, " k"]
+    coordinates: AffineMap
+    names: tuple[str, ...] = eqx.field(static=True)
+    note: str = eqx.field(static=True)
+    history: AnyArray | None = None
+
+    def __call__(self, draws: ArrayLike, scores: ArrayLike) -> np.ndarray:
+        """The control variates of all integrands at the given draws: (..., k)."""
+        dtype = self.intercept.dtype
+        draws, scores = np.asarray(draws, dtype), np.asarray(scores, dtype)
+        dim = self.coordinates.shift.shape[0]
+        if draws.shape != scores.shape or draws.shape[-1] != dim:
+            raise ValueError(
+                f"draws of shape {draws.shape} and scores of shape {scores.shape}: both must end in "
+                f"{dim}, the dimension of the draws that the control variate was fitted to."
+            )
+        with precision(dtype):
+            x, score = self.coordinates(draws.reshape(-1, dim), scores.reshape(-1, dim))
+            values = evaluate(self.family, self.state, self.params, x, score)
+        return np.asarray(values).reshape(*draws.shape[:-1], -1)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one file (NumPy's npz, no pickle in it); `load` reads it back."""
+        write(path, self)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "ControlVariate":
+        """Read what `save` wrote. Nothing in the file is executed."""
+        loaded = read(path)
+        if not isinstance(loaded, ControlVariate):
+            raise ValueError(f"{path} holds a {type(loaded).__name__}, not a control variate.")
+        return loaded
+
+    def __repr__(self) -> str:
+        k = len(self.names)
+        count = "1 integrand" if k == 1 else f"{k} integrands"
+        return f"ControlVariate({describe(self.family)}, {count}, {self.note})"
+
+
+def fit(
+    f: IntegrandSpec | Integrands,
+    sample: Sample,
+    family: AbstractFamily,
+    *,
+    penalty: AbstractPenalty | Sequence[AbstractPenalty] | None = None,
+    objective: AbstractObjective | None = None,
+    solver: AbstractSolver | None = None,
+    key: Key | None = None,
+) -> ControlVariate:
+    r"""Fit a control variate to all draws of a sample.
+
+    Draws and scores are standardised first. Then
+
+    $$ \min_{c, \theta}\; J(f - \mathcal{L} u_\theta, c) + \lambda\, \Omega(\theta) $$
+
+    is solved over the family's parameters, for all integrands at once.
+
+    Args:
+        f: the integrands: a name, a function of one draw, an array, or a dict of these.
+        sample: the draws and scores.
+        family: what $u_\theta$ may be; it carries the operator $\mathcal{L}$.
+        penalty: $\lambda \Omega$, one for all terms of the family or one for each.
+        objective: $J$, `LeastSquares()` by default.
+        solver: `Auto()` by default.
+        key: for solvers that draw random numbers; a fixed one by default.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
+    >>> g = sx.fit("x", sx.Sample(x, -x), sx.Polynomial(2) + sx.KernelTranslates())
+    >>> g.names
+    ('x[0]', 'x[1]')
+    """
+    wanted = integrands(f, sample)
+    with precision(sample.dtype), progress("fitting the control variate"):
+        problem, coordinates = prepare(wanted, sample, family, penalty, objective)
+        solver = Auto() if solver is None else solver
+        solution = solver.solve(problem, random_key(key))
+        return ControlVariate(
+            to_numpy(solution.family),
+            to_numpy(solution.state),
+            to_numpy(solution.params),
+            np.asarray(solution.intercept),
+            to_numpy(coordinates),
+            wanted.names,
+            solution.note,
+            to_numpy(solution.history),
+        )
+
+
+def prepare(
+    wanted: Integrands,
+    sample: Sample,
+    family: AbstractFamily,
+    penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
+    objective: AbstractObjective | None,
+) -> tuple[Problem, AffineMap]:
+    """The problem in standardised coordinates, its hyper-parameters found, and the coordinates."""
+    check_moves(sample)
+    if penalty is None:
+        penalties = default_penalties(family, sample.size, sample.dim)
+    else:
+        penalties = per_term(penalty, family)
+    objective = LeastSquares() if objective is None else objective
+    x, score, coordinates = _coordinates(sample.x, sample.score)
+    values = jnp.asarray(wanted.values).reshape(sample.size, -1)
+    return Problem(resolve(family, x), penalties, objective, x, score, values), coordinates
+
+
+@jax.jit
+def _coordinates(x: AnyArray, score: AnyArray) -> tuple[jax.Array, jax.Array, AffineMap]:
+    coordinates = standardise(x)
+    return *coordinates(x, score), coordinates
+
+
+def random_key(key: Key | None) -> Key:
+    """The given key, or a fixed one: the same input gives the same output."""
+    return jax.random.key(0) if key is None else key

@@ -1,0 +1,167 @@
+import abc
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._precision import as_leaf
+from .._types import PyTree, Scalar, Values
+from ..families import AbstractFamily, AbstractLinearFamily
+
+
+class AbstractPenalty(eqx.Module):
+    r"""A penalty $\lambda \Omega(\theta)$ on the parameters of one term of a family."""
+
+    if TYPE_CHECKING:  # a field of those that have one
+        strength = cast(Scalar, None)
+
+    @abc.abstractmethod
+    def __call__(
+        self, family: AbstractFamily, state: PyTree, params: PyTree, values: Values
+    ) -> jax.Array:
+        r"""The penalty of each integrand, or of all together.
+
+        Args:
+            family: the term.
+            state: what it keeps of the draws.
+            params: its parameters.
+            values: its control variates on some draws, (n, k).
+        """
+
+
+class NoPenalty(AbstractPenalty):
+    """No penalty: least squares, and exactness for everything the term spans.
+
+    >>> NoPenalty()
+    NoPenalty()
+    """
+
+    @property
+    def strength(self) -> Scalar:
+        return np.zeros(())
+
+    def __call__(
+        self, family: AbstractFamily, state: PyTree, params: PyTree, values: Values
+    ) -> jax.Array:
+        return jnp.zeros(())
+
+
+class Ridge(AbstractPenalty):
+    r"""The sum of squares of the parameters, $\lambda \|\theta\|^2$.
+
+    Args:
+        strength: $\lambda > 0$.
+
+    >>> Ridge(1e-3)
+    Ridge(0.001)
+    """
+
+    strength: Scalar = eqx.field(converter=as_leaf)
+
+    def __call__(
+        self, family: AbstractFamily, state: PyTree, params: PyTree, values: Values
+    ) -> jax.Array:
+        squares = jax.tree.map(lambda leaf: jnp.sum(leaf**2), params)
+        return self.strength * jax.tree.reduce(jnp.add, squares)
+
+    def __repr__(self) -> str:
+        return f"Ridge({self.strength:.3g})"
+
+
+class NativeNorm(AbstractPenalty):
+    r"""The family's own norm, $\lambda \|g_\theta\|^2 = \lambda\, \theta^\top \Omega \theta$.
+
+    For translates of a kernel it is the norm of the Stein kernel's Hilbert space, with
+    $\Omega$ the kernel matrix of the centres; for polynomials the sum of squares of the scaled
+    coefficients.
+
+    Args:
+        strength: $\lambda > 0$.
+
+    >>> NativeNorm(1e-6)
+    NativeNorm(1e-06)
+    """
+
+    strength: Scalar = eqx.field(converter=as_leaf)
+
+    def __call__(
+        self, family: AbstractFamily, state: PyTree, params: PyTree, values: Values
+    ) -> jax.Array:
+        if not isinstance(family, AbstractLinearFamily):
+            raise TypeError(
+                f"{type(family).__name__} has no norm of its own: use MeanSquare or Ridge."
+            )
+        gram = family.gram(state)
+        squares = params**2 if gram is None else params * (gram @ params)
+        return self.strength * jnp.sum(squares)
+
+    def __repr__(self) -> str:
+        return f"NativeNorm({self.strength:.3g})"
+
+
+class MeanSquare(AbstractPenalty):
+    r"""The mean square of the control variate, $\lambda \frac1m \sum_i g_\theta(x_i)^2$.
+
+    The paper's choice for networks, after Zhu, Wan and Zhong (2018).
+
+    Args:
+        strength: $\lambda > 0$.
+
+    >>> MeanSquare(0.1)
+    MeanSquare(0.1)
+    """
+
+    strength: Scalar = eqx.field(converter=as_leaf)
+
+    def __call__(
+        self, family: AbstractFamily, state: PyTree, params: PyTree, values: Values
+    ) -> jax.Array:
+        return self.strength * jnp.mean(values**2, axis=0).sum()
+
+    def __repr__(self) -> str:
+        return f"MeanSquare({self.strength:.3g})"
+
+
+def per_term(
+    penalty: AbstractPenalty | Sequence[AbstractPenalty], family: AbstractFamily
+) -> tuple[AbstractPenalty, ...]:
+    """One penalty per term of the family, from one for all or from a sequence of them.
+
+    >>> from steinax import KernelTranslates, Polynomial
+    >>> per_term([NoPenalty(), NativeNorm(0.01)], Polynomial(2) + KernelTranslates())
+    (NoPenalty(), NativeNorm(0.01))
+    """
+    terms = family.terms
+    penalties = (penalty,) * len(terms) if isinstance(penalty, AbstractPenalty) else tuple(penalty)
+    if len(penalties) != len(terms):
+        raise ValueError(
+            f"{len(penalties)} penalties for {len(terms)} terms: give one penalty for all, or a "
+            "sequence with one for each term of the sum, in order."
+        )
+    return penalties
+
+
+def default_penalties(family: AbstractFamily, n: int, dim: int) -> tuple[AbstractPenalty, ...]:
+    """The penalty of each term when none is given.
+
+    None for a parametric family with at least two draws per coefficient, a strong one with fewer; a
+    weak one in its own norm for other linear terms; and the mean square of g for the rest.
+
+    >>> from steinax import KernelTranslates, Polynomial
+    >>> default_penalties(Polynomial(2) + KernelTranslates(), n=1000, dim=10)
+    (NoPenalty(), NativeNorm(1e-05))
+    >>> default_penalties(Polynomial(2), n=1000, dim=61)
+    (NativeNorm(0.003),)
+    """
+
+    def one(term: AbstractFamily) -> AbstractPenalty:
+        if not isinstance(term, AbstractLinearFamily):
+            return MeanSquare(1e-3)
+        if not term.is_parametric:
+            return NativeNorm(1e-5)
+        return NoPenalty() if 2 * term.size(None, dim) <= n else NativeNorm(3e-3)
+
+    return tuple(one(term) for term in family.terms)

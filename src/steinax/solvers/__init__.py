@@ -1,0 +1,21 @@
+"""Ways to find the best control variate of a family."""
+
+from ._auto import Auto
+from ._base import AbstractSolver, Folds, HeldOut, Solution
+from ._conjugate_gradient import ConjugateGradient
+from ._exact import Exact
+from ._problem import Problem, evaluate
+from ._stochastic import Stochastic
+
+__all__ = [
+    "AbstractSolver",
+    "Auto",
+    "ConjugateGradient",
+    "Exact",
+    "Folds",
+    "HeldOut",
+    "Problem",
+    "Solution",
+    "Stochastic",
+    "evaluate",
+]

@@ -1,0 +1,72 @@
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._progress import progress
+from .._types import AnyArray, Key, Points, PyTree, Values
+from ..families import AbstractFamily
+from ._problem import Problem, evaluate
+
+type Folds = tuple[tuple[int, int], ...]
+
+
+class Solution(eqx.Module):
+    """The best control variate that a solver found.
+
+    `family` is the problem's, with the hyper-parameters that were used; `state` and `params` are
+    the family's; `history` is the held-out loss as training went on, for
+    solvers that iterate.
+    """
+
+    family: AbstractFamily
+    state: PyTree
+    params: PyTree
+    intercept: Float[AnyArray, " k"]
+    note: str = eqx.field(static=True, default="")
+    history: AnyArray | None = None
+
+    def evaluate(self, x: Points, score: Points) -> jax.Array:
+        """The control variates on many points, (n, k)."""
+        return evaluate(self.family, self.state, self.params, x, score)
+
+
+class HeldOut(eqx.Module):
+    """f - g on every draw, with a g that was fitted to draws of other folds."""
+
+    rest: Values
+    note: str = eqx.field(static=True, default="")
+
+
+class AbstractSolver(eqx.Module):
+    """A way to solve a `Problem`.
+
+    A problem has two views, a loss on a batch of draws and, for linear families, a linear system;
+    a solver asks for the one that it needs.
+    """
+
+    @abc.abstractmethod
+    def solve(self, problem: Problem, key: Key) -> Solution:
+        """Fit to all draws of the problem."""
+
+    def crossfit(self, problem: Problem, folds: Folds, key: Key) -> HeldOut:
+        """Fit to all draws but one fold's, for each fold in turn, and evaluate on that fold.
+
+        Training sets are cut to one length, so that one compilation serves all folds.
+        """
+        n = problem.x.shape[0]
+        length = n - max(stop - start for start, stop in folds)
+        rest, note = [], ""
+        with progress("fitting to each fold", total=len(folds)) as bar:
+            for (start, stop), one in zip(folds, jax.random.split(key, len(folds)), strict=True):
+                train = np.r_[0:start, stop:n][:length]
+                solution = self.solve(problem.take(train), one)
+                held = problem.take(np.arange(start, stop))
+                values = solution.evaluate(held.x, held.score)
+                rest.append(held.f - values)
+                note = solution.note
+                bar.advance()
+        return HeldOut(jnp.concatenate(rest), note)

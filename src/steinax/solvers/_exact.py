@@ -1,0 +1,76 @@
+import equinox as eqx
+import jax
+
+from .._types import Key
+from ._base import AbstractSolver, Folds, HeldOut, Solution
+from ._dual import dual, gather
+from ._linear_system import has_mean_square, linear_terms, unknowns
+from ._primal import primal
+from ._problem import Problem
+
+
+class Exact(AbstractSolver):
+    r"""The exact minimiser for a linear family, by one factorisation.
+
+    In dual form there is one unknown per draw, in primal form one per coefficient; the smaller is
+    taken, at a cost of $O(\min(n, p)^3 + n p \min(n, p))$ for all integrands together.
+    Cross-fitting needs no refit: see `docs/math.md`.
+
+    Args:
+        dual: True or False to decide the form; by default the smaller one.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
+    >>> sx.fit(lambda x: x[0] ** 2, sx.Sample(x, -x), sx.Polynomial(2), solver=Exact())
+    ControlVariate(Polynomial(2), 1 integrand, exact, primal: 5 coefficients, 400 draws)
+    """
+
+    dual: bool | None = eqx.field(static=True, default=None)
+
+    def solve(self, problem: Problem, key: Key) -> Solution:
+        dual_form, note = self._plan(problem, problem.x.shape[0])
+        intercept, coef, states = _solve(problem, dual_form)
+        several = len(problem.family.terms) > 1
+        return Solution(problem.family, states if several else states[0], coef, intercept, note)
+
+    def crossfit(self, problem: Problem, folds: Folds, key: Key) -> HeldOut:
+        if has_mean_square(problem):  # its penalty is a mean over the training draws themselves
+            return super().crossfit(problem, folds, key)
+        largest = max(stop - start for start, stop in folds)
+        dual_form, note = self._plan(problem, problem.x.shape[0] - largest)
+        return HeldOut(_held_out(problem, dual_form, folds), note)
+
+    def _plan(self, problem: Problem, train: int) -> tuple[bool, str]:
+        p, free = unknowns(problem)
+        primal_only = has_mean_square(problem)
+        dual_form = p + 1 > train if self.dual is None else self.dual
+        if free + 1 >= train:
+            raise ValueError(
+                f"{free} coefficients without a penalty cannot be found from {train} draws: give "
+                "that term a penalty, such as NativeNorm(1e-3), or use a lower degree."
+            )
+        if primal_only and self.dual:
+            raise ValueError("MeanSquare has no dual form: use Exact(), or another penalty.")
+        if dual_form and not primal_only:
+            return True, f"exact, dual: {p} coefficients, {train} draws"
+        return False, f"exact, primal: {p} coefficients, {train} draws"
+
+
+@eqx.filter_jit
+def _solve(problem: Problem, dual_form: bool) -> tuple[jax.Array, jax.Array, tuple]:
+    terms = linear_terms(problem)
+    states = tuple(term.state for term in terms)
+    x, score = problem.x, problem.score
+    if dual_form:
+        beta, alpha = dual(terms, x, score).coefficients(problem.f)
+        return *gather(terms, x, score, beta, alpha), states
+    return *primal(terms, x, score).solve(problem.f), states
+
+
+@eqx.filter_jit
+def _held_out(problem: Problem, dual_form: bool, folds: Folds) -> jax.Array:
+    n = problem.x.shape[0]
+    terms = linear_terms(problem, count=n - n / len(folds))
+    if dual_form:
+        return dual(terms, problem.x, problem.score).held_out(problem.f, folds)
+    return primal(terms, problem.x, problem.score).held_out(problem.f, folds)

@@ -1,0 +1,90 @@
+from typing import cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import AnyArray, Points, PyTree, Values
+from ..families import AbstractLinearFamily
+from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
+from ._problem import Problem
+
+
+class Term(eqx.Module):
+    r"""One term of a linear problem, in units in which the loss is a plain sum of squares.
+
+    The problem $\frac1m \sum_i r_i^2 + \lambda \Omega(\theta)$ is $\sum_i r_i^2 + m \lambda
+    \Omega(\theta)$, so `weight` is $m \lambda$ (times what the objective makes of it).
+    """
+
+    family: AbstractLinearFamily
+    state: PyTree
+    penalty: AbstractPenalty
+    weight: AnyArray
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing holds the coefficients back."""
+        return isinstance(self.penalty, NoPenalty)
+
+    def size(self, dim: int) -> int:
+        """The number of coefficients."""
+        return self.family.size(self.state, dim)
+
+    def kernel(self, x: Points, score_x: Points, y: Points, score_y: Points) -> jax.Array:
+        r"""The kernel $\psi(x)^\top \Omega^{-1} \psi(y) / m \lambda$ of a penalised term."""
+        if isinstance(self.penalty, NativeNorm):
+            gram = self.family.cross_gram(self.state, x, score_x, y, score_y)
+        else:
+            left = self.family.feature_matrix(self.state, x, score_x)
+            gram = left @ self.family.feature_matrix(self.state, y, score_y).T
+        return gram / self.weight
+
+    def from_dual(self, x: Points, score: Points, dual: Values) -> jax.Array:
+        """The coefficients of a combination of the kernel's translates."""
+        one = self.family.from_dual if isinstance(self.penalty, NativeNorm) else self.family.adjoint
+        return one(self.state, x, score, dual) / self.weight
+
+
+def linear_terms(problem: Problem, count: float | None = None) -> tuple[Term, ...]:
+    """The terms of a problem whose family is linear.
+
+    Args:
+        problem: with the draws that the family is set up on.
+        count: the number of draws $m$ in the objective's mean; all of them, unless some are to be
+            held out later.
+    """
+    if not isinstance(problem.family, AbstractLinearFamily):
+        raise TypeError(
+            f"{type(problem.family).__name__} is not linear in its parameters, so there is no linear "
+            "system to solve: use the Stochastic solver."
+        )
+    m = problem.x.shape[0] if count is None else count
+    factor = m * problem.objective.penalty_factor(m)
+    each = zip(problem.family.terms, problem.penalties, strict=True)
+    return tuple(
+        Term(
+            cast(AbstractLinearFamily, term),
+            term.setup(problem.x, problem.score),
+            penalty,
+            jnp.asarray(penalty.strength * factor),
+        )
+        for term, penalty in each
+    )
+
+
+def unknowns(problem: Problem) -> tuple[int, int]:
+    """How many coefficients a linear problem has, and how many of them are free of penalty."""
+    points = (problem.x, problem.score)
+    total, free = 0, 0
+    for term, penalty in zip(problem.family.terms, problem.penalties, strict=True):
+        state = jax.eval_shape(term.setup, *points)
+        size = term.size(state, problem.x.shape[1])  # type: ignore[attr-defined]
+        total += size
+        free += size if isinstance(penalty, NoPenalty) else 0
+    return total, free
+
+
+def has_mean_square(problem: Problem) -> bool:
+    """Whether a penalty is on the values of g, which only the primal form knows."""
+    return any(isinstance(penalty, MeanSquare) for penalty in problem.penalties)

@@ -1,0 +1,76 @@
+"""The primal form: one unknown per coefficient, however many draws there are."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import block_diag, cho_solve
+
+from .._types import AnyArray, Points, Values
+from ._columns import Columns, columns
+from ._linear_system import Term
+
+REFINEMENTS = 2
+
+
+class Primal(eqx.Module):
+    r"""Least squares $\min_w \|f - A w\|^2 + w^\top P w$ with columns of unit size.
+
+    The first column of $A$ is the intercept's; the others are each term's features, whitened by
+    its own norm. Solved by the normal equations and corrected by refinement with the residuals of
+    the draws, which restores the digits that squaring the condition number loses.
+    """
+
+    columns: AnyArray  # A
+    penalty: AnyArray  # P
+    gram: AnyArray  # A'A + P
+    size: AnyArray  # of the columns before they were scaled
+    parts: tuple[Columns, ...]
+
+    def solve(self, f: Values) -> tuple[jax.Array, jax.Array]:
+        """The intercepts (k,), and the coefficients of all terms (p, k)."""
+        w = _least_squares(self.gram, self.columns, self.penalty, f) / self.size[:, None]
+        return w[0], split_back(self.parts, w[1:])
+
+    def held_out(self, f: Values, folds: tuple[tuple[int, int], ...]) -> jax.Array:
+        """f - g on every draw, with g fitted to the other folds, whose moments are subtracted."""
+        parts = []
+        for start, stop in folds:
+            inside = self.columns[start:stop]
+            gram = self.gram - inside.T @ inside
+            mask = jnp.ones(len(f), f.dtype).at[start:stop].set(0.0)[:, None]
+            w = _least_squares(gram, self.columns * mask, self.penalty, f * mask)
+            parts.append(f[start:stop] - inside[:, 1:] @ w[1:])
+        return jnp.concatenate(parts)
+
+
+def primal(terms: tuple[Term, ...], x: Points, score: Points) -> Primal:
+    """The least-squares problem of a linear family."""
+    parts = tuple(columns(term, x, score) for term in terms)
+    ones = jnp.ones((x.shape[0], 1), x.dtype)
+    whole = jnp.concatenate([ones, *(part.matrix for part in parts)], axis=1)
+    penalty = block_diag(jnp.zeros((1, 1), x.dtype), *(part.penalty for part in parts))
+    gram = whole.T @ whole + penalty
+    size = jnp.sqrt(jnp.diag(gram))
+    size = jnp.where(size > 0, size, 1.0)
+    square = jnp.outer(size, size)
+    return Primal(whole / size, penalty / square, gram / square, size, parts)
+
+
+def split_back(parts: tuple[Columns, ...], w: Values) -> jax.Array:
+    """From coefficients of the columns to those of the terms, one below the other."""
+    done, used = [], 0
+    for part in parts:
+        width = part.matrix.shape[1]
+        done.append(part.coefficients(w[used : used + width]))
+        used += width
+    return jnp.concatenate(done)
+
+
+def _least_squares(gram: AnyArray, columns: AnyArray, penalty: AnyArray, f: Values) -> jax.Array:
+    floor = 8 * jnp.finfo(gram.dtype).eps * len(gram)
+    factor = jnp.linalg.cholesky(gram + floor * jnp.eye(len(gram), dtype=gram.dtype))
+    w = cho_solve((factor, True), columns.T @ f)
+    for _ in range(REFINEMENTS):
+        downhill = columns.T @ (f - columns @ w) - penalty @ w
+        w = w + cho_solve((factor, True), downhill)
+    return w

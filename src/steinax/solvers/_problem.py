@@ -1,0 +1,58 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._types import AnyArray, Points, PyTree, Values
+from ..families import AbstractFamily
+from ..objectives import AbstractObjective, AbstractPenalty
+
+
+class Problem(eqx.Module):
+    """Draws, integrands, and what is to be minimised over which family.
+
+    Hyper-parameters are numbers by now: no heuristic is left in the family.
+    """
+
+    family: AbstractFamily
+    penalties: tuple[AbstractPenalty, ...]
+    objective: AbstractObjective
+    x: Points
+    score: Points
+    f: Values
+
+    def take(self, index: np.ndarray) -> "Problem":
+        """The same problem on some of the draws."""
+        x, score, f = self.x[index], self.score[index], self.f[index]
+        return Problem(self.family, self.penalties, self.objective, x, score, f)
+
+    def loss(
+        self, state: PyTree, params: PyTree, intercept: Float[AnyArray, " k"], batch: AnyArray
+    ) -> jax.Array:
+        """The penalised loss on a batch of draws, summed over integrands."""
+        x, score, f = self.x[batch], self.score[batch], self.f[batch]
+        rest, penalty = f, jnp.zeros(())
+        several = len(self.family.terms) > 1
+        states, thetas = (state, params) if several else ((state,), (params,))
+        for term, own, theta, one in zip(
+            self.family.terms, states, thetas, self.penalties, strict=True
+        ):
+            values = _evaluate(term, own, theta, x, score)
+            rest = rest - values
+            penalty = penalty + jnp.sum(one(term, own, theta, values))
+        return jnp.sum(self.objective(rest, intercept)) + penalty
+
+
+def _evaluate(
+    family: AbstractFamily, state: PyTree, params: PyTree, x: Points, score: Points
+) -> jax.Array:
+    return jax.vmap(family.evaluate, in_axes=(None, None, 0, 0))(state, params, x, score)
+
+
+@eqx.filter_jit
+def evaluate(
+    family: AbstractFamily, state: PyTree, params: PyTree, x: Points, score: Points
+) -> jax.Array:
+    """The control variates on many points, (n, k)."""
+    return _evaluate(family, state, params, x, score)

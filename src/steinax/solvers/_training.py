@@ -1,0 +1,101 @@
+"""Stochastic optimisation of any family: one compiled scan from the first step to the last."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Float
+
+from .._types import AnyArray, Key, PyTree
+from ._hyperparameters import with_hyperparameters
+from ._problem import Problem
+
+
+class Plan(NamedTuple):
+    """What does not change during training, and is compiled in."""
+
+    optimiser: optax.GradientTransformation
+    batch_size: int
+    steps: int  # in an epoch
+    epochs: int
+    patience: int  # epochs without a gain on the held-out draws before training stops
+    decay: bool  # whether the rate falls to zero along a cosine
+    averaging: bool  # whether the second half's iterates are averaged
+
+
+class Trainable(eqx.Module):
+    """What is optimised: the parameters, the intercepts, and hyper-parameters by their logarithms."""
+
+    params: PyTree
+    intercept: Float[AnyArray, " k"]
+    log_hyper: PyTree
+
+
+class _Best(NamedTuple):
+    """The best iterate so far, its held-out loss, and for how many epochs it has stood."""
+
+    trainable: Trainable
+    loss: jax.Array
+    age: jax.Array
+
+
+@eqx.filter_jit
+def train(
+    problem: Problem,
+    held_out: Problem,
+    start: Trainable,
+    rate: jax.Array,
+    key: Key,
+    plan: Plan,
+) -> tuple[Trainable, jax.Array]:
+    """Run the plan from `start`; the best iterate on the held-out draws, and its loss by epoch.
+
+    Once the loss has not improved for `patience` epochs the rest of the scan does nothing.
+    """
+    total = plan.epochs * plan.steps
+
+    def step(carry: tuple, index: jax.Array) -> tuple[tuple, None]:
+        trainable, memory, mean = carry
+        picked = jax.random.fold_in(key, index)
+        batch = jax.random.randint(picked, (plan.batch_size,), 0, problem.x.shape[0])
+        gradient = jax.grad(loss)(trainable, problem, problem, batch)
+        updates, memory = plan.optimiser.update(gradient, memory, trainable)
+        progress = index / total
+        now = rate * (0.5 * (1 + jnp.cos(jnp.pi * progress)) if plan.decay else 1.0)
+        trainable = jax.tree.map(lambda p, u: p + now * u, trainable, updates)
+        weight = 1 / jnp.maximum(index - total // 2 + 1, 1)
+        mean = jax.tree.map(lambda m, p: m + weight * (p - m), mean, trainable)
+        return (trainable, memory, mean if plan.averaging else trainable), None
+
+    def epoch(carry: tuple, number: jax.Array) -> tuple[tuple, jax.Array]:
+        def run(carry: tuple) -> tuple:
+            inner, best = carry
+            inner, _ = jax.lax.scan(step, inner, number * plan.steps + jnp.arange(plan.steps))
+            candidate = inner[2]
+            found = loss(candidate, problem, held_out, slice(None))
+            better = found < best.loss  # false for NaN
+            pick = jax.tree.map(lambda a, b: jnp.where(better, a, b), candidate, best.trainable)
+            age = jnp.where(better, 0, best.age + 1)
+            return inner, _Best(pick, jnp.where(better, found, best.loss), age)
+
+        stopped = carry[1].age >= plan.patience
+        carry = jax.lax.cond(stopped, lambda c: c, run, carry)
+        return carry, carry[1].loss
+
+    best = _Best(start, loss(start, problem, held_out, slice(None)), jnp.zeros((), int))
+    inner = (start, plan.optimiser.init(cast(Any, start)), start)
+    (_, best), history = jax.lax.scan(epoch, (inner, best), jnp.arange(plan.epochs))
+    return best.trainable, history
+
+
+def loss(
+    trainable: Trainable, problem: Problem, data: Problem, batch: AnyArray | slice
+) -> jax.Array:
+    """The penalised loss on a batch of `data`, for a family set up on the draws of `problem`."""
+    family = with_hyperparameters(problem.family, trainable.log_hyper)
+    state = family.setup(problem.x, problem.score)
+    now = replace(data, family=family)
+    return now.loss(state, trainable.params, trainable.intercept, batch)
