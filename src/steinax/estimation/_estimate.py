@@ -7,15 +7,16 @@ import numpy as np
 from .._precision import precision
 from .._progress import progress
 from .._show import describe
-from .._types import AnyArray, Key
+from .._types import AnyArray, Key, Series
 from ..chains import chain_statistics
-from ..data import Integrands, Sample, integrands
+from ..data import Integrands, Sample, Stream, integrands
 from ..data._integrands import IntegrandSpec
 from ..families import AbstractFamily, Polynomial
 from ..fitting import prepare, random_key
 from ..objectives import AbstractObjective, AbstractPenalty
-from ..solvers import AbstractSolver, Auto
+from ..solvers import AbstractSolver, Auto, Exact
 from ._splits import AbstractSplit, CrossFit
+from ._streaming import stream_held_out, stream_problem
 from ._table import table
 
 
@@ -72,7 +73,7 @@ _ARRAYS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat")
 
 def estimate(
     f: IntegrandSpec | Integrands,
-    sample: Sample,
+    sample: Sample | Stream,
     family: AbstractFamily | None = None,
     *,
     split: AbstractSplit | None = None,
@@ -88,7 +89,7 @@ def estimate(
 
     Args:
         f: the integrands: a name, a function of one draw, an array, or a dict of these.
-        sample: the draws and scores.
+        sample: the draws and scores, in memory or as a stream of blocks.
         family: of control variates; quadratic polynomials by default.
         split: `CrossFit()` by default, or `HoldOut(fraction)` or `InSample()`.
         penalty: on the family's parameters, one for all terms or one for each.
@@ -102,16 +103,45 @@ def estimate(
     >>> bool(abs(est.value[0] - 1.0) < 1e-10)
     True
     """
-    wanted = integrands(f, sample)
     family = Polynomial(2) if family is None else family
     split = CrossFit() if split is None else split
+    if isinstance(sample, Stream):
+        return _from_stream(f, sample, family, split, penalty, objective, solver)
+    wanted = integrands(f, sample)
     with precision(sample.dtype), progress("estimating"):
         problem, _ = prepare(wanted, sample, family, penalty, objective)
         solver = Auto() if solver is None else solver
         controlled = split.control(problem, sample.chains, solver, random_key(key))
+    chosen = f"{describe(problem.family)}, {controlled.note}"
+    return _assemble(wanted, controlled.rest, chosen, controlled.no_error)
+
+
+def _from_stream(
+    f: IntegrandSpec | Integrands,
+    stream: Stream,
+    family: AbstractFamily,
+    split: AbstractSplit,
+    penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
+    objective: AbstractObjective | None,
+    solver: AbstractSolver | None,
+) -> Estimate:
+    if isinstance(f, Integrands) or not (solver is None or isinstance(solver, (Auto, Exact))):
+        raise ValueError(
+            "a stream is fitted exactly, from moments, block by block: give integrands by name or as "
+            "functions of the draw, and no solver."
+        )
+    with precision(np.float64), progress("estimating from blocks"):
+        problem, coordinates, n = stream_problem(stream, family, penalty, objective)
+        plain, rest, names, note = stream_held_out(f, stream, split, problem, coordinates, n)
+    shape = (stream.chains, n // stream.chains, len(names))
+    wanted = Integrands(plain.reshape(shape), names)
+    return _assemble(wanted, rest.reshape(shape), f"{describe(problem.family)}, {note}", None)
+
+
+def _assemble(wanted: Integrands, rest: Series, chosen: str, no_error: str | None) -> Estimate:
     scale = np.abs(wanted.values).max(axis=(0, 1))
-    plain, better = chain_statistics(wanted.values), chain_statistics(controlled.rest, scale)
-    mcse = better.mcse if controlled.no_error is None else np.full_like(better.mcse, np.nan)
+    plain, better = chain_statistics(wanted.values), chain_statistics(rest, scale)
+    mcse = better.mcse if no_error is None else np.full_like(better.mcse, np.nan)
     return Estimate(
         better.mean,
         mcse,
@@ -121,6 +151,6 @@ def estimate(
         better.ess,
         better.rhat,
         wanted.names,
-        f"{describe(problem.family)}, {controlled.note}",
-        controlled.no_error,
+        chosen,
+        no_error,
     )

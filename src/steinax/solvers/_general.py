@@ -1,25 +1,33 @@
 """Stochastic optimisation for families that are not linear, or whose kernels are trained too."""
 
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from .._types import Key, PyTree
 from ..families import AbstractFamily, LinearSum, Sum
 from ._hyperparameters import log_hyperparameters, with_hyperparameters
+from ._optimiser import Optimiser
 from ._problem import Problem, evaluate
 from ._training import Plan, Trainable, train
 
-# Its rate is a traced number, so that one compilation serves every rate; seven are tried side by
-# side, for two epochs each, and the one that does best on the held-out draws is taken.
-ADAM = optax.chain(optax.clip_by_global_norm(10.0), optax.adam(1.0, b2=0.99))
+# Adam's rate is a traced number, so that one compilation serves every rate; seven are tried side
+# by side, for two epochs each, and the one that does best on the held-out draws is taken.
 RATES = np.geomspace(1e-4, 1e-1, 7)
 TRIAL = 2
+
+
+@cache
+def adam() -> Optimiser:
+    """Adam with clipped steps, at a rate of 1."""
+    import optax
+
+    return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(1.0, b2=0.99))
 
 
 class Trained(NamedTuple):
@@ -53,7 +61,7 @@ def train_family(
     params = family.init(state, fitted.x, problem.f.shape[1], begin)
     start = Trainable(params, jnp.zeros_like(centre), hyper)
     rate, how = jnp.ones(()), "the given optimiser"
-    if plan.optimiser is ADAM:
+    if plan.optimiser is adam():
         rate = _best_rate(fitted, watched, start, first, plan)
         how = f"Adam at a rate of {float(rate):.2g}"
     best, history = train(fitted, watched, start, rate, second, plan)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._types import AnyArray, Points, PyTree, Values
 from ..families import AbstractLinearFamily
-from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
+from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty, Ridge
 from ._problem import Problem
 
 
@@ -26,6 +26,11 @@ class Term(eqx.Module):
     def is_free(self) -> bool:
         """Whether nothing holds the coefficients back."""
         return isinstance(self.penalty, NoPenalty)
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether a penalty on the coefficients holds it, so that it is the span of a kernel."""
+        return isinstance(self.penalty, (NativeNorm, Ridge))
 
     def size(self, dim: int) -> int:
         """The number of coefficients."""
@@ -88,3 +93,13 @@ def unknowns(problem: Problem) -> tuple[int, int]:
 def has_mean_square(problem: Problem) -> bool:
     """Whether a penalty is on the values of g, which only the primal form knows."""
     return any(isinstance(penalty, MeanSquare) for penalty in problem.penalties)
+
+
+def fitted_values(terms: tuple[Term, ...], coef: AnyArray, x: Points, score: Points) -> jax.Array:
+    """The values of g on many points, (n, k), from the coefficients of all terms."""
+    total, used = jnp.zeros((x.shape[0], coef.shape[1]), coef.dtype), 0
+    for term in terms:
+        size = term.size(x.shape[1])
+        total = total + term.family.apply(term.state, coef[used : used + size], x, score)
+        used += size
+    return total

@@ -3,16 +3,21 @@ from math import ceil
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 
 from .._types import Key
 from ..families import AbstractLinearFamily
 from ._base import AbstractSolver, Solution
-from ._general import ADAM, train_family
-from ._linear_descent import optax_descent, point_saga
+from ._general import adam, train_family
+from ._linear_system import fitted_values, linear_terms
+from ._optax_descent import optax_descent
+from ._optimiser import Optimiser
+from ._point_saga import deal, point_saga, point_saga_with_rest
 from ._problem import Problem
 from ._training import Plan
-from ._whitening import whiten
+from ._whitening import LANDMARKS, coefficients, rest_of_kernel, whiten
+
+# draws up to which what the landmarks leave of a kernel is kept, an array of (n, n)
+WITH_REST = 8192
 
 
 class Stochastic(AbstractSolver):
@@ -42,7 +47,7 @@ class Stochastic(AbstractSolver):
     True
     """
 
-    optimiser: optax.GradientTransformation | None = eqx.field(static=True, default=None)
+    optimiser: Optimiser | None = eqx.field(static=True, default=None)
     batch_size: int = eqx.field(static=True, default=8)
     epochs: int = eqx.field(static=True, default=25)
     precondition: bool = eqx.field(static=True, default=True)
@@ -67,7 +72,7 @@ class Stochastic(AbstractSolver):
         steps = ceil(problem.x.shape[0] / self.batch_size)
         own = self.optimiser is None
         plan = Plan(
-            ADAM if self.optimiser is None else self.optimiser,
+            adam() if self.optimiser is None else self.optimiser,
             self.batch_size,
             steps,
             self.epochs,
@@ -94,20 +99,28 @@ class Stochastic(AbstractSolver):
 def _whiten_and_descend(
     problem: Problem,
     key: Key,
-    optimiser: optax.GradientTransformation | None,
+    optimiser: Optimiser | None,
     batch_size: int,
     epochs: int,
     averaging: bool,
 ) -> tuple[jax.Array, jax.Array, tuple]:
-    white = whiten(problem)
-    centre = jnp.mean(problem.f, axis=0)
-    data = (white.z, problem.f - centre, white.shrink, key)
-    if optimiser is None:
-        v = point_saga(*data, batch_size, epochs)
+    terms, x, score = linear_terms(problem), problem.x, problem.score
+    f = problem.f - jnp.mean(problem.f, axis=0)
+    one = f.shape[1] == 1 and optimiser is None
+    f = f[:, 0] if one else f
+    rest = rest_of_kernel(terms, x, score) if optimiser is None and len(x) <= WITH_REST else None
+    # the mean eigenvalue of what is left, beyond the span of the landmarks
+    tail = jnp.zeros(()) if rest is None else jnp.trace(rest) / (len(x) * (len(x) - LANDMARKS))
+    white, beta = whiten(terms, x, score, tail), None
+    if optimiser is not None:
+        v = optax_descent(white, f, key, optimiser, batch_size, epochs, averaging)
+    elif rest is None:
+        v = point_saga(white, f, deal(white, f, key, batch_size, epochs))
     else:
-        v = optax_descent(*data, optimiser, batch_size, epochs, averaging)
-    return (
-        centre - white.centre @ v,
-        white.coefficients(v),
-        tuple(p.term.state for p in white.parts),
-    )
+        batches = deal(white, f, key, batch_size, epochs)
+        v, beta = point_saga_with_rest(white, rest, f, batches)
+        beta = beta[:, None] if one else beta
+    coef = coefficients(white, x, score, v[:, None] if one else v, beta)
+    states = tuple(term.state for term in terms)
+    values = fitted_values(terms, coef, x, score)
+    return jnp.mean(problem.f - values, axis=0), coef, states

@@ -6,18 +6,18 @@ from typing import Any, NamedTuple, cast
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Float
 
 from .._types import AnyArray, Key, PyTree
 from ._hyperparameters import with_hyperparameters
+from ._optimiser import Optimiser
 from ._problem import Problem
 
 
 class Plan(NamedTuple):
     """What does not change during training, and is compiled in."""
 
-    optimiser: optax.GradientTransformation
+    optimiser: Optimiser
     batch_size: int
     steps: int  # in an epoch
     epochs: int

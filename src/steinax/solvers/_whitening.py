@@ -4,55 +4,117 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import block_diag, solve_triangular
 
-from .._types import AnyArray, Values
-from ._columns import Columns, can_use_landmarks, columns, landmark_columns
-from ._linear_system import linear_terms
-from ._primal import split_back
-from ._problem import Problem
+from .._types import AnyArray, Points, Values
+from ._columns import Columns, columns, inverse_root
+from ._linear_system import Term
 
 LANDMARKS = 1000
+
+
+class Wide(eqx.Module):
+    r"""The terms with more coefficients than landmarks, by their kernel $K$, as one.
+
+    The columns $A = K(x, S) K(S, S)^{-1/2}$ span its translates to the landmarks $S$ (Nyström).
+    """
+
+    terms: tuple[Term, ...]
+    matrix: AnyArray  # A
+    back: AnyArray  # K(S, S)^(-1/2)
+    index: AnyArray  # of S among the draws
 
 
 class Whitened(eqx.Module):
     r"""A linear problem in coordinates in which its Hessian is the identity.
 
-    The columns $A$ of all terms (those of wide terms on landmarks) are centred and turned by $T$,
-    $T^\top (A^\top A + P)\, T / m = 1$ with $T^\top P T / m$ diagonal, so $\frac1m \|f - A w\|^2 +
-    \frac1m w^\top P w$ becomes $\frac1m \|f - Z v\|^2 + \sum_j \gamma_j v_j^2$ with $w = T v$.
+    The columns $A$ of all terms are centred and turned by $T$, $T^\top (A^\top A + P)\, T / m = 1$
+    with $T^\top P T / m$ diagonal, so that $\frac1m \|f - A w\|^2 + \frac1m w^\top P w$ becomes
+    $\frac1m \|f - Z v\|^2 + \sum_j \gamma_j v_j^2$ with $w = T v$.
     """
 
     z: AnyArray
     shrink: AnyArray  # gamma
     turn: AnyArray  # T
-    centre: AnyArray  # of the features before they were centred
-    parts: tuple[Columns, ...]
-
-    def coefficients(self, v: Values) -> jax.Array:
-        """The coefficients of all terms."""
-        return split_back(self.parts, self.turn @ v)
+    tail: AnyArray  # the mean eigenvalue of what the landmarks leave of the kernel
+    narrow: tuple[Columns | None, ...]  # in the order of the terms; None for a wide one
+    wide: Wide | None
 
 
-def whiten(problem: Problem) -> Whitened:
-    """Find the coordinates, from up to 1,000 landmark draws, evenly spaced."""
-    x, score = problem.x, problem.score
-    n = x.shape[0]
-    index = np.linspace(0, n - 1, min(n, LANDMARKS)).round().astype(int)
-    landmarks = (x[index], score[index])
-    parts = tuple(
-        landmark_columns(term, x, score, landmarks)
-        if can_use_landmarks(term) and term.size(x.shape[1]) >= len(index)
-        else columns(term, x, score)
-        for term in linear_terms(problem)
-    )
-    matrix = jnp.concatenate([part.matrix for part in parts], axis=1)
-    centre = jnp.mean(matrix, axis=0)
-    matrix = matrix - centre
-    penalty = block_diag(*(part.penalty for part in parts)) / n
+def whiten(terms: tuple[Term, ...], x: Points, score: Points, tail: AnyArray) -> Whitened:
+    """Find the coordinates, from the draws' moments and up to 1,000 landmarks, evenly spaced.
+
+    Coordinates in which the Hessian is smaller than `tail` are whitened as if it were that.
+    """
+    n, dim = x.shape
+    wide = _wide(terms, x, score)
+    narrow = tuple(None if is_wide(term, n, dim) else columns(term, x, score) for term in terms)
+    parts = [part.matrix for part in narrow if part is not None]
+    holding = [part.penalty for part in narrow if part is not None]
+    if wide is not None:
+        parts.append(wide.matrix)
+        holding.append(jnp.eye(wide.matrix.shape[1], dtype=x.dtype))
+    matrix = jnp.concatenate(parts, axis=1)
+    matrix = matrix - jnp.mean(matrix, axis=0)
+    penalty = block_diag(*holding) / n
     hessian = matrix.T @ matrix / n + penalty
     floor = 8 * jnp.finfo(hessian.dtype).eps * jnp.trace(hessian)
     factor = jnp.linalg.cholesky(hessian + floor * jnp.eye(len(hessian), dtype=hessian.dtype))
     inner = solve_triangular(factor, penalty, lower=True)
     inner = solve_triangular(factor, inner.T, lower=True)
     shrink, vectors = jnp.linalg.eigh((inner + inner.T) / 2)
-    turn = solve_triangular(factor, vectors, lower=True, trans=1)
-    return Whitened(matrix @ turn, jnp.clip(shrink, 0.0, 1.0), turn, centre @ turn, parts)
+    shrink = jnp.clip(shrink, 0.0, 1.0)
+    # gamma is the penalty's share 1 / m of the Hessian, so this is the Hessian over its floor
+    damp = jnp.minimum(1.0, 1 / (jnp.maximum(shrink, 1e-300) * (n * tail + 1)))
+    turn = solve_triangular(factor, vectors, lower=True, trans=1) * jnp.sqrt(damp)
+    return Whitened(matrix @ turn, shrink * damp, turn, tail, narrow, wide)
+
+
+def is_wide(term: Term, n: int, dim: int) -> bool:
+    """Whether a term is used through its kernel: it has one, and more coefficients than landmarks."""
+    return term.has_kernel and term.size(dim) >= min(n, LANDMARKS)
+
+
+def rest_of_kernel(terms: tuple[Term, ...], x: Points, score: Points) -> jax.Array | None:
+    """What the landmarks leave of the wide terms' kernel, centred: (n, n); None if nothing."""
+    wide = _wide(terms, x, score)
+    if wide is None or x.shape[0] <= LANDMARKS:
+        return None
+    rest = sum((t.kernel(x, score, x, score) for t in wide.terms), -wide.matrix @ wide.matrix.T)
+    rest = rest - jnp.mean(rest, axis=0)
+    return rest - jnp.mean(rest, axis=1)[:, None]
+
+
+def coefficients(
+    white: Whitened, x: Points, score: Points, v: Values, beta: Values | None
+) -> jax.Array:
+    """The coefficients of all terms, from those of the coordinates and of the kernel's rest."""
+    w = white.turn @ v
+    dual, wide = jnp.zeros((x.shape[0], w.shape[1]), w.dtype), white.wide
+    if wide is not None:
+        own = w[-wide.matrix.shape[1] :]
+        if beta is not None:
+            dual = beta - jnp.mean(beta, axis=0)
+            own = own - wide.matrix.T @ dual
+        dual = dual.at[wide.index].add(wide.back @ own)
+    done, used = [], 0
+    others = iter(() if wide is None else wide.terms)
+    for part in white.narrow:
+        if part is None:
+            done.append(next(others).from_dual(x, score, dual))
+        else:
+            width = part.matrix.shape[1]
+            done.append(part.coefficients(w[used : used + width]))
+            used += width
+    return jnp.concatenate(done)
+
+
+def _wide(terms: tuple[Term, ...], x: Points, score: Points) -> Wide | None:
+    n, dim = x.shape
+    chosen = tuple(term for term in terms if is_wide(term, n, dim))
+    if not chosen:
+        return None
+    index = np.linspace(0, n - 1, min(n, LANDMARKS)).round().astype(int)
+    landmarks = (x[index], score[index])
+    zero = jnp.zeros(())
+    back = inverse_root(sum((t.kernel(*landmarks, *landmarks) for t in chosen), zero))
+    matrix = sum((t.kernel(x, score, *landmarks) for t in chosen), zero) @ back
+    return Wide(chosen, matrix, back, index)

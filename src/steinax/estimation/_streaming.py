@@ -1,0 +1,120 @@
+"""Estimates from draws that come in blocks: three passes, and memory for one block at a time."""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import AnyArray, Points, Values
+from ..data import AffineMap, Stream, integrands
+from ..data._integrands import IntegrandSpec
+from ..families import AbstractFamily
+from ..kernels import resolve
+from ..objectives import (
+    AbstractObjective,
+    AbstractPenalty,
+    LeastSquares,
+    default_penalties,
+    per_term,
+)
+from ..solvers import Folds, Problem
+from ..solvers._columns import Columns, columns
+from ..solvers._linear_system import Term, has_mean_square, linear_terms, unknowns
+from ..solvers._moments import Moments, moments
+from ._splits import AbstractSplit, CrossFit
+
+KEPT = 1000  # draws, evenly spaced, for length-scales and landmarks
+
+
+def stream_problem(
+    stream: Stream,
+    family: AbstractFamily,
+    penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
+    objective: AbstractObjective | None,
+) -> tuple[Problem, AffineMap, int]:
+    """The first pass: coordinates from the moments of all draws, the rest from a few of them."""
+    sizes = [(block.size, block.dim) for block in stream]
+    n, dim = sum(size for size, _ in sizes), sizes[0][1]
+    stride = max(1, n // KEPT)
+    total, kept, seen = None, [], 0
+    for block in stream:
+        here = moments(block.x, np.zeros((block.size, 1)))
+        total = here if total is None else total.merge(here)
+        start = -seen % stride
+        kept.append((block.x[start::stride], block.score[start::stride]))
+        seen += block.size
+    assert total is not None
+    scale = np.sqrt(np.diag(total.gram) / (n - 1))
+    root = np.linalg.cholesky(total.gram / np.outer(scale, scale) / (n - 1))
+    coordinates = AffineMap(total.mean, scale[:, None] * root)
+    x, score = coordinates(*(np.concatenate(part) for part in zip(*kept, strict=True)))
+    penalties = default_penalties(family, n, dim) if penalty is None else per_term(penalty, family)
+    objective = LeastSquares() if objective is None else objective
+    problem = Problem(resolve(family, x), penalties, objective, x, score, jnp.zeros((len(x), 1)))
+    if unknowns(problem)[0] > n / 2 or has_mean_square(problem):
+        raise ValueError(
+            "a stream is fitted from moments, with fewer coefficients than draws and a penalty on "
+            "the coefficients: use a lower degree, Landmarks(count), NativeNorm or NoPenalty."
+        )
+    return problem, coordinates, n
+
+
+def stream_held_out(
+    f: IntegrandSpec,
+    stream: Stream,
+    split: AbstractSplit,
+    problem: Problem,
+    coordinates: AffineMap,
+    n: int,
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], str]:
+    """The second pass gathers each fold's moments, the third takes g away: f and f - g, (n, k)."""
+    if not isinstance(split, CrossFit):
+        raise ValueError("a stream is cross-fitted: use split=CrossFit(folds).")
+    folds = split.boundaries(stream.chains, n // stream.chains)
+    terms = linear_terms(problem, count=n - n / len(folds))
+    gathered: list[Moments | None] = [None] * len(folds)
+    for fold, a, values, _ in _pieces(f, stream, folds, terms, coordinates):
+        here, before = moments(a, values), gathered[fold]
+        gathered[fold] = here if before is None else before.merge(here)
+    parts = [part for part in gathered if part is not None]
+    total = reduce(Moments.merge, parts)
+    holding = _penalty(terms, problem.x, problem.score)
+    solved = [total.without(part).solve(holding)[1] for part in parts]
+    plain, rest, names = [], [], ()
+    for fold, a, values, names in _pieces(f, stream, folds, terms, coordinates):  # noqa: B007
+        plain.append(values)
+        rest.append(values - a @ solved[fold])
+    note = f"{len(folds)} folds, moments of {len(holding)} coefficients from blocks of {n} draws"
+    return np.concatenate(plain), np.concatenate(rest), names, note
+
+
+def _pieces(
+    f: IntegrandSpec, stream: Stream, folds: Folds, terms: tuple[Term, ...], coordinates: AffineMap
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, tuple[str, ...]]]:
+    """Every block, cut where folds end: the fold, the columns, the integrands and their names."""
+    seen = 0
+    ends = np.array([stop for _, stop in folds])
+    for block in stream:
+        wanted = integrands(f, block)
+        values = wanted.values.reshape(block.size, -1)
+        a = np.asarray(_columns(terms, *coordinates(block.x, block.score)))
+        here = 0
+        while here < block.size:
+            fold = int(np.searchsorted(ends, seen + here, side="right"))
+            stop = min(block.size, int(ends[fold]) - seen)
+            yield fold, a[here:stop], values[here:stop], wanted.names
+            here = stop
+        seen += block.size
+
+
+@eqx.filter_jit
+def _columns(terms: tuple[Term, ...], x: Points, score: Points) -> Values:
+    return jnp.concatenate([columns(term, x, score).matrix for term in terms], axis=1)
+
+
+def _penalty(terms: tuple[Term, ...], x: Points, score: Points) -> AnyArray:
+    parts: list[Columns] = [columns(term, x[:1], score[:1]) for term in terms]
+    diagonal = [np.diag(np.asarray(part.penalty)) for part in parts]
+    return np.diag(np.concatenate(diagonal))
