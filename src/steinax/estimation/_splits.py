@@ -20,6 +20,9 @@ class AbstractSplit(eqx.Module):
     """Which draws a control variate is fitted to, and on which it is used.
 
     The split owns the standard error: a series on which g was fitted has none that is honest.
+
+    >>> isinstance(CrossFit(), AbstractSplit)
+    True
     """
 
     @abc.abstractmethod

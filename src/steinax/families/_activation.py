@@ -1,6 +1,7 @@
 """Is an activation smooth enough for the second-order operator?"""
 
 from collections.abc import Callable
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ type Activation = Callable[[jax.Array], jax.Array]
 RANGE, POINTS, HALVINGS, JUMP = 10.0, 2001, 40, 1e-3
 
 
+@cache
 def kink(activation: Activation) -> float | None:
     """A place in [-10, 10] at which the derivative jumps, or None where there is none.
 

@@ -12,6 +12,10 @@ class AbstractFamily(eqx.Module):
 
     A family is a recipe: it holds hyper-parameters, never draws. What depends on the draws is the
     *state* that `setup` makes; what is fitted are the *parameters*, one set per integrand.
+
+    >>> from steinax import KernelTranslates, Polynomial
+    >>> len((Polynomial(2) + KernelTranslates()).terms)
+    2
     """
 
     @abc.abstractmethod

@@ -16,6 +16,19 @@ class AbstractLinearFamily(AbstractFamily):
     A new family is one file with `setup` and `basis`, written for one point. The features
     $\psi_j = \mathcal{L} u_j$ follow by automatic differentiation. What follows `basis` below is
     there to be overridden by closed forms, each held to its default by a test.
+
+    >>> import equinox as eqx
+    >>> from steinax import ScalarLangevin
+    >>> class Cosines(AbstractLinearFamily):
+    ...     operator: AbstractOperator = eqx.field(default_factory=ScalarLangevin)
+    ...
+    ...     def setup(self, x, score):
+    ...         return None
+    ...
+    ...     def basis(self, state, x):
+    ...         return jnp.cos(x)
+    >>> Cosines().feature_matrix(None, jnp.zeros((5, 2)), jnp.zeros((5, 2))).shape
+    (5, 2)
     """
 
     if TYPE_CHECKING:  # a field, declared by each family where it belongs among its arguments

@@ -12,6 +12,15 @@ class AbstractKernel(eqx.Module):
 
     Kernels add and multiply: `SquaredExponential() + Matern52()`. The Stein kernel of any of them
     comes by automatic differentiation, unless `closed_form` gives it.
+
+    >>> import jax.numpy as jnp
+    >>> from steinax import Langevin
+    >>> class Linear(AbstractKernel):
+    ...     def __call__(self, x, y):
+    ...         return x @ y
+    >>> x = jnp.array([1.0, 2.0])
+    >>> float(Linear().stein(Langevin(), x, -x, x, -x))  # d - 2 |x|^2 + |x|^4
+    17.0
     """
 
     @abc.abstractmethod

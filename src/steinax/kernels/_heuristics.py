@@ -13,7 +13,15 @@ SUBSAMPLE = 500  # draws whose distances are taken: 124,750 pairs
 
 
 class AbstractHeuristic(eqx.Module):
-    """A hyper-parameter that is found from the draws; it stands where the number would."""
+    """A hyper-parameter that is found from the draws; it stands where the number would.
+
+    >>> class RootDimension(AbstractHeuristic):
+    ...     def __call__(self, x):
+    ...         return jnp.sqrt(float(x.shape[1]))
+    >>> from steinax import SquaredExponential
+    >>> float(resolve(SquaredExponential(RootDimension()), np.zeros((3, 4))).length_scale)
+    2.0
+    """
 
     @abc.abstractmethod
     def __call__(self, x: Points) -> jax.Array:

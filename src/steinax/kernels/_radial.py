@@ -15,6 +15,12 @@ class AbstractRadial(AbstractKernel):
 
     A new one needs `derivatives` alone, $\varphi, \varphi', \varphi'', \ldots$ in $q$; both Stein
     kernels follow in closed form and cost a few matrix products over many pairs.
+
+    >>> class Exponential(AbstractRadial):
+    ...     def derivatives(self, q, order):
+    ...         return tuple((-1.0) ** n * jnp.exp(-q) for n in range(order + 1))
+    >>> round(float(Exponential()(jnp.zeros(1), jnp.ones(1))), 4)
+    0.3679
     """
 
     @abc.abstractmethod

@@ -9,7 +9,11 @@ from .._types import AnyArray, Values
 
 
 class AbstractObjective(eqx.Module):
-    """A loss on what is left of f when a control variate has been taken away."""
+    """A loss on what is left of f when a control variate has been taken away.
+
+    >>> isinstance(LeastSquares(), AbstractObjective)
+    True
+    """
 
     @abc.abstractmethod
     def __call__(self, rest: Values, intercept: Float[AnyArray, " k"]) -> jax.Array:

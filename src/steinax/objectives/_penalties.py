@@ -13,7 +13,11 @@ from ..families import AbstractFamily, AbstractLinearFamily
 
 
 class AbstractPenalty(eqx.Module):
-    r"""A penalty $\lambda \Omega(\theta)$ on the parameters of one term of a family."""
+    r"""A penalty $\lambda \Omega(\theta)$ on the parameters of one term of a family.
+
+    >>> float(Ridge(0.5).strength)
+    0.5
+    """
 
     if TYPE_CHECKING:  # a field of those that have one
         strength = cast(Scalar, None)

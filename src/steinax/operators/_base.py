@@ -16,6 +16,10 @@ class AbstractOperator(eqx.Module):
 
     An operator is written for one point. What it acts on, a potential or a vector field, is part
     of the operator.
+
+    >>> from steinax import Langevin
+    >>> isinstance(Langevin(), AbstractOperator)
+    True
     """
 
     @property

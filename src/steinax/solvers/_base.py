@@ -46,6 +46,10 @@ class AbstractSolver(eqx.Module):
 
     A problem has two views, a loss on a batch of draws and, for linear families, a linear system;
     a solver asks for the one that it needs.
+
+    >>> from steinax import Exact
+    >>> isinstance(Exact(), AbstractSolver)
+    True
     """
 
     @abc.abstractmethod

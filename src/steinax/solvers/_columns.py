@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
-from .._types import AnyArray, Points, Values
+from .._types import AnyArray, Coefficients, Points
 from ..objectives import MeanSquare, NativeNorm
 from ._linear_system import Term
 
@@ -20,7 +20,7 @@ class Columns(eqx.Module):
     penalty: AnyArray
     back: AnyArray
 
-    def coefficients(self, w: Values) -> jax.Array:
+    def coefficients(self, w: Coefficients) -> jax.Array:
         """The term's own coefficients."""
         return self.back * w if self.back.ndim == 0 else self.back @ w
 

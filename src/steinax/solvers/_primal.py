@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import block_diag, cho_solve
 
-from .._types import AnyArray, Points, Values
+from .._types import AnyArray, Coefficients, Points, Values
 from ._columns import Columns, columns
 from ._linear_system import Term
 
@@ -56,7 +56,7 @@ def primal(terms: tuple[Term, ...], x: Points, score: Points) -> Primal:
     return Primal(whole / size, penalty / square, gram / square, size, parts)
 
 
-def split_back(parts: tuple[Columns, ...], w: Values) -> jax.Array:
+def split_back(parts: tuple[Columns, ...], w: Coefficients) -> jax.Array:
     """From coefficients of the columns to those of the terms, one below the other."""
     done, used = [], 0
     for part in parts:

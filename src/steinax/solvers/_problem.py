@@ -28,7 +28,11 @@ class Problem(eqx.Module):
         return Problem(self.family, self.penalties, self.objective, x, score, f)
 
     def loss(
-        self, state: PyTree, params: PyTree, intercept: Float[AnyArray, " k"], batch: AnyArray
+        self,
+        state: PyTree,
+        params: PyTree,
+        intercept: Float[AnyArray, " k"],
+        batch: AnyArray | slice,
     ) -> jax.Array:
         """The penalised loss on a batch of draws, summed over integrands."""
         x, score, f = self.x[batch], self.score[batch], self.f[batch]

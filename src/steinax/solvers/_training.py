@@ -42,6 +42,47 @@ class _Best(NamedTuple):
     age: jax.Array
 
 
+class _Loop(eqx.Module):
+    """One step, and one epoch of them, as functions of what is carried from each to the next."""
+
+    problem: Problem
+    held_out: Problem
+    rate: jax.Array
+    key: Key
+    plan: Plan = eqx.field(static=True)
+
+    def step(self, carry: tuple, index: jax.Array) -> tuple[tuple, None]:
+        """One batch, drawn anew; carried are the iterate, the optimiser's memory, and the mean."""
+        plan, (trainable, memory, mean) = self.plan, carry
+        total = plan.epochs * plan.steps
+        picked = jax.random.fold_in(self.key, index)
+        batch = jax.random.randint(picked, (plan.batch_size,), 0, self.problem.x.shape[0])
+        gradient = jax.grad(loss)(trainable, self.problem, self.problem, batch)
+        updates, memory = plan.optimiser.update(gradient, memory, trainable)
+        fall = 0.5 * (1 + jnp.cos(jnp.pi * index / total)) if plan.decay else 1.0
+        trainable = jax.tree.map(lambda p, u: p + self.rate * fall * u, trainable, updates)
+        weight = 1 / jnp.maximum(index - total // 2 + 1, 1)
+        mean = jax.tree.map(lambda m, p: m + weight * (p - m), mean, trainable)
+        return (trainable, memory, mean if plan.averaging else trainable), None
+
+    def epoch(self, carry: tuple, number: jax.Array) -> tuple[tuple, jax.Array]:
+        """As many steps as there are batches, then a look at the held-out draws."""
+        stopped = carry[1].age >= self.plan.patience
+        carry = jax.lax.cond(stopped, lambda c, _: c, self._run, carry, number)
+        return carry, carry[1].loss
+
+    def _run(self, carry: tuple, number: jax.Array) -> tuple:
+        inner, best = carry
+        steps = number * self.plan.steps + jnp.arange(self.plan.steps)
+        inner, _ = jax.lax.scan(self.step, inner, steps)
+        candidate = inner[2]
+        found = loss(candidate, self.problem, self.held_out, slice(None))
+        better = found < best.loss  # false for NaN
+        pick = jax.tree.map(lambda a, b: jnp.where(better, a, b), candidate, best.trainable)
+        age = jnp.where(better, 0, best.age + 1)
+        return inner, _Best(pick, jnp.where(better, found, best.loss), age)
+
+
 @eqx.filter_jit
 def train(
     problem: Problem,
@@ -55,39 +96,10 @@ def train(
 
     Once the loss has not improved for `patience` epochs the rest of the scan does nothing.
     """
-    total = plan.epochs * plan.steps
-
-    def step(carry: tuple, index: jax.Array) -> tuple[tuple, None]:
-        trainable, memory, mean = carry
-        picked = jax.random.fold_in(key, index)
-        batch = jax.random.randint(picked, (plan.batch_size,), 0, problem.x.shape[0])
-        gradient = jax.grad(loss)(trainable, problem, problem, batch)
-        updates, memory = plan.optimiser.update(gradient, memory, trainable)
-        progress = index / total
-        now = rate * (0.5 * (1 + jnp.cos(jnp.pi * progress)) if plan.decay else 1.0)
-        trainable = jax.tree.map(lambda p, u: p + now * u, trainable, updates)
-        weight = 1 / jnp.maximum(index - total // 2 + 1, 1)
-        mean = jax.tree.map(lambda m, p: m + weight * (p - m), mean, trainable)
-        return (trainable, memory, mean if plan.averaging else trainable), None
-
-    def epoch(carry: tuple, number: jax.Array) -> tuple[tuple, jax.Array]:
-        def run(carry: tuple) -> tuple:
-            inner, best = carry
-            inner, _ = jax.lax.scan(step, inner, number * plan.steps + jnp.arange(plan.steps))
-            candidate = inner[2]
-            found = loss(candidate, problem, held_out, slice(None))
-            better = found < best.loss  # false for NaN
-            pick = jax.tree.map(lambda a, b: jnp.where(better, a, b), candidate, best.trainable)
-            age = jnp.where(better, 0, best.age + 1)
-            return inner, _Best(pick, jnp.where(better, found, best.loss), age)
-
-        stopped = carry[1].age >= plan.patience
-        carry = jax.lax.cond(stopped, lambda c: c, run, carry)
-        return carry, carry[1].loss
-
     best = _Best(start, loss(start, problem, held_out, slice(None)), jnp.zeros((), int))
     inner = (start, plan.optimiser.init(cast(Any, start)), start)
-    (_, best), history = jax.lax.scan(epoch, (inner, best), jnp.arange(plan.epochs))
+    loop = _Loop(problem, held_out, rate, key, plan)
+    (_, best), history = jax.lax.scan(loop.epoch, (inner, best), jnp.arange(plan.epochs))
     return best.trainable, history
 
 

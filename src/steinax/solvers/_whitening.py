@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import block_diag, solve_triangular
 
-from .._types import AnyArray, Points, Values
+from .._types import AnyArray, Coefficients, Points, Values
 from ._columns import Columns, columns, inverse_root
 from ._linear_system import Term
 
@@ -84,7 +84,7 @@ def rest_of_kernel(terms: tuple[Term, ...], x: Points, score: Points) -> jax.Arr
 
 
 def coefficients(
-    white: Whitened, x: Points, score: Points, v: Values, beta: Values | None
+    white: Whitened, x: Points, score: Points, v: Coefficients, beta: Values | None
 ) -> jax.Array:
     """The coefficients of all terms, from those of the coordinates and of the kernel's rest."""
     w = white.turn @ v

@@ -1,0 +1,34 @@
+"""What every test shares: jax on the CPU, one compilation cache, and the data."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+
+
+def _cache_dir() -> str:
+    user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(Path(user_cache, "steinax", "jax"))
+
+
+# Compiled programs outlive the run and are shared between workers, the small ones too.
+jax.config.update("jax_compilation_cache_dir", _cache_dir())
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder named by STEINAX_DATA. CI must have it; a contributor may do without."""
+    name = os.environ.get("STEINAX_DATA")
+    if name is None:
+        stop = pytest.fail if os.environ.get("CI") else pytest.skip
+        stop("STEINAX_DATA is not set: point it at the folder of test data")
+    path = Path(name)
+    if not path.is_dir():
+        pytest.fail(f"STEINAX_DATA is {name!r}, which is no folder: point it at the test data")
+    return path

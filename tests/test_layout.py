@@ -1,0 +1,90 @@
+"""The house rules: small files, small functions, a cheap import, an example for every name."""
+
+import ast
+import os
+import statistics
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src" / "steinax"
+FILES = sorted(SRC.rglob("*.py"))
+EXISTS = find_spec("steinax") is not None and (SRC / "__init__.py").exists()
+needs_package = pytest.mark.skipif(not EXISTS, reason="the package has no code yet")
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines from `def` to the end, docstring excluded."""
+    length = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        docstring = function.body[0]
+        length -= docstring.end_lineno - docstring.lineno + 1
+    return length
+
+
+def _public_names() -> list[str]:
+    if not EXISTS:
+        return []
+    import steinax
+
+    return [name for name in steinax.__all__ if name != "__version__"]
+
+
+def _python(code: str) -> str:
+    """What a fresh interpreter prints. It may keep bytecode, as a user's does."""
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def _import_seconds(module: str) -> float:
+    clock = "time.process_time()"
+    return float(_python(f"import time; t = {clock}; import {module}; print({clock} - t)"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SRC).as_posix())
+def test_file_is_small(path: Path) -> None:
+    assert _lines(path) < 300, "one idea a file: split it"
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    long = {node.name: _body_lines(node) for node in functions if _body_lines(node) >= 40}
+    assert not long, f"one step a function: split {long}"
+
+
+@needs_package
+def test_median_file_is_neither_a_stub_nor_a_tome() -> None:
+    assert 20 <= statistics.median(map(_lines, FILES)) <= 150
+
+
+@needs_package
+@pytest.mark.slow
+def test_import_costs_little_more_than_jax() -> None:
+    pairs = [(_import_seconds("jax"), _import_seconds("steinax")) for _ in range(5)]
+    jax_alone, steinax = map(min, zip(*pairs, strict=True))
+    assert steinax < 1.5 * jax_alone, "import heavy packages where they are used"
+
+
+@needs_package
+def test_import_changes_no_jax_setting() -> None:
+    settings = "dict(jax.config.values)"
+    changed = "{name for name in before if before[name] != after[name]}"
+    code = f"import jax; before = {settings}; import steinax; after = {settings}; print({changed})"
+    assert _python(code).strip() == "set()"
+
+
+@pytest.mark.parametrize("name", _public_names())
+def test_public_name_shows_an_example(name: str) -> None:
+    import steinax
+
+    docstring = getattr(steinax, name).__doc__ or ""
+    assert ">>>" in docstring or "```python" in docstring, f"show how {name} is used"
