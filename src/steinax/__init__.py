@@ -1,7 +1,5 @@
 """steinax: posterior expectations with far smaller Monte Carlo error, from draws and scores."""
 
-from importlib.metadata import version
-
 from .data import AffineMap, Integrands, Sample, Stream, integrands, standardise
 from .operators import AbstractOperator, Langevin, ScalarLangevin, ScaledOperator
 from .kernels import (
@@ -40,8 +38,6 @@ from .solvers import AbstractSolver, Auto, ConjugateGradient, Exact, Stochastic
 from .fitting import ControlVariate, fit
 from .chains import ChainStatistics, chain_statistics
 from .estimation import AbstractSplit, CrossFit, Estimate, HoldOut, InSample, estimate
-
-__version__ = version("steinax")
 
 __all__ = [  # in the order in which data flows
     "Sample",
@@ -96,3 +92,11 @@ __all__ = [  # in the order in which data flows
     "ChainStatistics",
     "chain_statistics",
 ]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # when it is asked for: reading metadata is slow
+        from importlib.metadata import version
+
+        return version("steinax")
+    raise AttributeError(f"module 'steinax' has no attribute {name!r}")

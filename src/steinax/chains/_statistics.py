@@ -1,10 +1,10 @@
 import warnings
-from typing import Any
 
 import equinox as eqx
 import numpy as np
 
 from .._types import AnyArray, Series
+from ._rhat import split_rhat
 
 # Rounding leaves about this much of a sum's relative error: below it a standard error says
 # nothing. It is the floor that a perfect control variate is reported with.
@@ -27,10 +27,11 @@ class ChainStatistics(eqx.Module):
 
 
 def chain_statistics(series: Series, scale: AnyArray | None = None) -> ChainStatistics:
-    """Mean, Monte Carlo standard error, effective sample size and R-hat of each series.
+    """Mean, Monte Carlo standard error, effective sample size and split R-hat of each series.
 
-    By arviz-stats, so equal to what ArviZ reports. A series that is constant but for rounding
-    error, as a perfect control variate leaves it, gets the standard error of that rounding.
+    The same numbers as ArviZ gives, the effective sample size by arviz-stats. A series that is
+    constant but for rounding error, as a perfect control variate leaves it, gets the standard error
+    of that rounding.
 
     Args:
         series: shape (chain, draw, k).
@@ -46,13 +47,11 @@ def chain_statistics(series: Series, scale: AnyArray | None = None) -> ChainStat
     series = np.asarray(series, dtype=np.float64)
     size = np.abs(series).max(axis=(0, 1)) if scale is None else np.asarray(scale)
     floor = FLOOR * np.finfo(np.float64).eps * np.maximum(size, np.finfo(np.float64).tiny)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # 0 / 0 on constant series: floored below
-        with np.errstate(all="ignore"):
-            axes: dict[str, Any] = {"chain_axis": 0, "draw_axis": 1}
-            mcse = array_stats.mcse(series, method="mean", **axes)
-            ess = array_stats.ess(series, method="mean", **axes)
-            rhat = array_stats.rhat(series, **axes)
+        ess = array_stats.ess(series, chain_axis=0, draw_axis=1, method="mean")  # type: ignore
+        mcse = series.std(axis=(0, 1), ddof=1) / np.sqrt(ess)
+        rhat = split_rhat(series)
     constant = np.ptp(series, axis=(0, 1)) <= floor
     return ChainStatistics(
         series.mean(axis=(0, 1)),

@@ -30,7 +30,7 @@ class Estimate(eqx.Module):
         plain_mcse: their Monte Carlo standard errors.
         worth: how many times as many plain draws would be as accurate, (plain_mcse / mcse)^2.
         ess: effective sample sizes of the controlled series.
-        rhat: R-hat of the controlled series.
+        rhat: split R-hat of the controlled series.
         names: of the integrands.
         chosen: the family, solver and split that were used.
         reason: why there is no standard error, or None.

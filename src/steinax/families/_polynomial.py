@@ -111,7 +111,8 @@ def _dot_product_stein(
     2 \kappa'' (x \cdot s_x + y \cdot s_y) + \kappa'' p q + \kappa' s_x \cdot s_y$.
     """
     dim = x.shape[1]
-    u, p, q, r = x @ y.T, x @ score_y.T, score_x @ y.T, score_x @ score_y.T
+    u, p, r = x @ y.T, x @ score_y.T, score_x @ score_y.T
+    q = p.T if x is y and score_x is score_y else score_x @ y.T
     k1, k2, k3, k4 = (_kappa(u, n, degree, dim) for n in (1, 2, 3, 4))
     own = jnp.sum(x * score_x, axis=1)[:, None] + jnp.sum(y * score_y, axis=1)
     total = k1 * r

@@ -64,9 +64,12 @@ def dual(terms: tuple[Term, ...], x: Points, score: Points) -> Dual:
             columns.append(term.family.feature_matrix(term.state, x, score))
         else:
             kernel = kernel + term.kernel(x, score, x, score)
+    kernel = jax.lax.optimization_barrier(kernel)  # made once, though it is read twice
     # a floor that keeps the factorisation real when the penalty is below rounding error
     noise = jnp.maximum(1.0, 8 * jnp.finfo(kernel.dtype).eps * jnp.trace(kernel))
-    factor = jnp.linalg.cholesky(kernel + noise * jnp.eye(n, dtype=kernel.dtype))
+    shifted = jax.lax.optimization_barrier(kernel + noise * jnp.eye(n, dtype=kernel.dtype))
+    # it equals its transpose, which lies in memory as LAPACK wants it: no copy is made
+    factor = jnp.linalg.cholesky(shifted.T, symmetrize_input=False)
     white = solve_triangular(factor, jnp.concatenate(columns, axis=1), lower=True)
     basis, upper = jnp.linalg.qr(white)
     return Dual(factor, basis, upper)

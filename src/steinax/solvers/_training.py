@@ -1,6 +1,6 @@
 """Stochastic optimisation of any family: one compiled scan from the first step to the last."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import equinox as eqx
@@ -42,14 +42,15 @@ class _Best(NamedTuple):
     age: jax.Array
 
 
-class _Loop(eqx.Module):
+@dataclass(frozen=True, eq=False)  # hashed by identity: jax hashes the functions that it scans
+class _Loop:
     """One step, and one epoch of them, as functions of what is carried from each to the next."""
 
     problem: Problem
     held_out: Problem
     rate: jax.Array
     key: Key
-    plan: Plan = eqx.field(static=True)
+    plan: Plan
 
     def step(self, carry: tuple, index: jax.Array) -> tuple[tuple, None]:
         """One batch, drawn anew; carried are the iterate, the optimiser's memory, and the mean."""
