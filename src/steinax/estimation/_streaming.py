@@ -35,21 +35,12 @@ def stream_problem(
     objective: AbstractObjective | None,
 ) -> tuple[Problem, AffineMap, int]:
     """The first pass: coordinates from the moments of all draws, the rest from a few of them."""
-    sizes = [(block.size, block.dim) for block in stream]
-    n, dim = sum(size for size, _ in sizes), sizes[0][1]
-    stride = max(1, n // KEPT)
-    total, kept, seen = None, [], 0
-    for block in stream:
-        here = moments(block.x, np.zeros((block.size, 1)))
-        total = here if total is None else total.merge(here)
-        start = -seen % stride
-        kept.append((block.x[start::stride], block.score[start::stride]))
-        seen += block.size
-    assert total is not None
+    total, kept = _first_pass(stream)
+    n, dim = total.n, len(total.mean)
     scale = np.sqrt(np.diag(total.gram) / (n - 1))
     root = np.linalg.cholesky(total.gram / np.outer(scale, scale) / (n - 1))
     coordinates = AffineMap(total.mean, scale[:, None] * root)
-    x, score = coordinates(*(np.concatenate(part) for part in zip(*kept, strict=True)))
+    x, score = coordinates(*kept)
     penalties = default_penalties(family, n, dim) if penalty is None else per_term(penalty, family)
     objective = LeastSquares() if objective is None else objective
     problem = Problem(resolve(family, x), penalties, objective, x, score, jnp.zeros((len(x), 1)))
@@ -59,6 +50,25 @@ def stream_problem(
             "the coefficients: use a lower degree, Landmarks(count), NativeNorm or NoPenalty."
         )
     return problem, coordinates, n
+
+
+def _first_pass(stream: Stream) -> tuple[Moments, tuple[np.ndarray, np.ndarray]]:
+    """The moments of the draws, and up to 1,000 of them, with their scores, evenly spaced."""
+    total, kept, stride, seen = None, [], 1, 0
+    for block in stream:
+        here = moments(block.x, np.zeros((block.size, 1)))
+        total = here if total is None else total.merge(here)
+        start = -seen % stride
+        kept.extend(zip(block.x[start::stride], block.score[start::stride], strict=True))
+        seen += block.size
+        while len(kept) > KEPT:
+            kept, stride = kept[::2], 2 * stride
+    if total is None:
+        raise ValueError(
+            "the stream has no blocks: give a function that yields at least one Sample."
+        )
+    x, score = (np.stack(part) for part in zip(*kept, strict=True))
+    return total, (x, score)
 
 
 def stream_held_out(
