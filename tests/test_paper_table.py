@@ -41,7 +41,12 @@ def test_the_table_is_there():
     assert len(ROWS) >= 28
 
 
-@pytest.mark.parametrize(("name", "code"), ROWS, ids=[name for name, _ in ROWS])
+def row(name: str, code: str):
+    trained = "Stochastic" in code or "Network" in code  # compiled for longer than they run
+    return pytest.param(name, code, id=name, marks=[pytest.mark.slow] if trained else [])
+
+
+@pytest.mark.parametrize(("name", "code"), [row(*one) for one in ROWS])
 def test_row(name, code, sample):
     """The expression runs, and its answer is right within six plain standard errors (1e-8)."""
     names = {"sx": sx, "jax": jax, "jnp": jnp, "optax": optax, "f": f, "sample": sample}

@@ -24,6 +24,7 @@ else:
 Scalar = Float[AnyArray, ""]
 Point = Float[AnyArray, " dim"]
 Points = Float[AnyArray, "n dim"]
+OtherPoints = Float[AnyArray, "m dim"]
 Values = Float[AnyArray, "n k"]
 Coefficients = Float[AnyArray, "p k"]
 Chains = Float[AnyArray, "chain draw dim"]
@@ -35,6 +36,7 @@ __all__ = [
     "Chains",
     "Coefficients",
     "Key",
+    "OtherPoints",
     "Point",
     "Points",
     "PyTree",

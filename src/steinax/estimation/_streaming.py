@@ -10,7 +10,7 @@ import numpy as np
 from .._types import AnyArray, Points, Values
 from ..data import AffineMap, Stream, integrands
 from ..data._integrands import IntegrandSpec
-from ..families import AbstractFamily
+from ..families import AbstractFamily, AbstractLinearFamily
 from ..kernels import resolve
 from ..objectives import (
     AbstractObjective,
@@ -35,8 +35,14 @@ def stream_problem(
     objective: AbstractObjective | None,
 ) -> tuple[Problem, AffineMap, int]:
     """The first pass: coordinates from the moments of all draws, the rest from a few of them."""
+    if not isinstance(family, AbstractLinearFamily):
+        raise ValueError(
+            "a stream is fitted from moments, which need a family that is linear in its parameters: "
+            "use Polynomial, RandomFeatures or KernelTranslates, or a Sample in memory."
+        )
     total, kept = _first_pass(stream)
     n, dim = total.n, len(total.mean)
+    _check(total, stream.chains)
     scale = np.sqrt(np.diag(total.gram) / (n - 1))
     root = np.linalg.cholesky(total.gram / np.outer(scale, scale) / (n - 1))
     coordinates = AffineMap(total.mean, scale[:, None] * root)
@@ -71,6 +77,20 @@ def _first_pass(stream: Stream) -> tuple[Moments, tuple[np.ndarray, np.ndarray]]
     return total, (x, score)
 
 
+def _check(total: Moments, chains: int) -> None:
+    if total.n % chains:
+        raise ValueError(
+            f"the blocks hold {total.n} draws, which do not make {chains} chains of equal length: "
+            "set Stream(read, chains=...), or leave out what is left over."
+        )
+    stuck = np.diag(total.gram) <= total.n * (1e-14 * total.mean) ** 2
+    if stuck.any():
+        raise ValueError(
+            f"these dimensions never change: {np.flatnonzero(stuck)[:5].tolist()}. A constant has no "
+            "posterior to average over: leave those columns out of draws and scores."
+        )
+
+
 def stream_held_out(
     f: IntegrandSpec,
     stream: Stream,
@@ -89,6 +109,11 @@ def stream_held_out(
         here, before = moments(a, values), gathered[fold]
         gathered[fold] = here if before is None else before.merge(here)
     parts = [part for part in gathered if part is not None]
+    if sum(part.n for part in parts) != n:
+        raise ValueError(
+            "the blocks were not the same when read a second time: give Stream a function that "
+            "starts anew on every call, not one that returns a single iterator."
+        )
     total = reduce(Moments.merge, parts)
     holding = _penalty(terms, problem.x, problem.score)
     solved = [total.without(part).solve(holding)[1] for part in parts]

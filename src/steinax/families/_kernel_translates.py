@@ -2,7 +2,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Point, Points, PyTree, Values
+from .._types import OtherPoints, Point, Points, PyTree, Values
 from ..kernels import AbstractKernel, SquaredExponential
 from ..operators import AbstractOperator, Langevin
 from ._centres import AbstractCentres, AllDraws
@@ -30,8 +30,16 @@ class KernelTranslates(AbstractLinearFamily):
     centres: AbstractCentres = eqx.field(default_factory=AllDraws)
     operator: AbstractOperator = eqx.field(default_factory=Langevin)
 
+    @property
+    def centres_on_draws(self) -> bool:
+        return True
+
+    @property
+    def is_whole_space(self) -> bool:
+        return isinstance(self.centres, AllDraws)
+
     def setup(self, x: Points, score: Points) -> PyTree:
-        if isinstance(self.centres, AllDraws):
+        if self.is_whole_space:
             return jnp.asarray(x), jnp.asarray(score)
         index = self.centres.choose(x.shape[0])
         return jnp.asarray(x)[index], jnp.asarray(score)[index]
@@ -55,13 +63,13 @@ class KernelTranslates(AbstractLinearFamily):
         return self.feature_matrix(state, *state)
 
     def cross_gram(
-        self, state: PyTree, x: Points, score_x: Points, y: Points, score_y: Points
+        self, state: PyTree, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
     ) -> jax.Array:
-        if not isinstance(self.centres, AllDraws):
+        if not self.is_whole_space:
             return super().cross_gram(state, x, score_x, y, score_y)
         return self.feature_matrix((y, score_y), x, score_x)
 
     def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> jax.Array:
-        if not isinstance(self.centres, AllDraws):
+        if not self.is_whole_space:
             return super().from_dual(state, x, score, dual)
         return jnp.asarray(dual)

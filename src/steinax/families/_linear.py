@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from .._types import AnyArray, Coefficients, Key, Point, Points, PyTree, Values
+from .._types import AnyArray, Coefficients, Key, OtherPoints, Point, Points, PyTree, Values
 from ..operators import AbstractOperator
 from ._base import AbstractFamily
 
@@ -47,7 +47,7 @@ class AbstractLinearFamily(AbstractFamily):
         return None
 
     def cross_gram(
-        self, state: PyTree, x: Points, score_x: Points, y: Points, score_y: Points
+        self, state: PyTree, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
     ) -> jax.Array:
         r"""The kernel $\psi(x)^\top \Omega^{-1} \psi(y)$ that the family is the span of, (n, m)."""
         left = self.feature_matrix(state, x, score_x)
@@ -78,6 +78,16 @@ class AbstractLinearFamily(AbstractFamily):
 
         Such a family is fitted without a penalty when there are draws enough.
         """
+        return False
+
+    @property
+    def centres_on_draws(self) -> bool:
+        """Whether functions are centred on the draws that the family was set up on."""
+        return False
+
+    @property
+    def is_whole_space(self) -> bool:
+        """Whether the span is, for fitting in its own norm, as good as its kernel's whole space."""
         return False
 
     @property

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Coefficients, Point, Points, PyTree, Values
+from .._types import Coefficients, OtherPoints, Point, Points, PyTree, Values
 from ..operators import AbstractOperator, ScalarLangevin
 from ._linear import AbstractLinearFamily, check_potentials
 from ._monomials import layers
@@ -72,7 +72,7 @@ class Polynomial(AbstractLinearFamily):
         return jnp.concatenate(scaled)
 
     def cross_gram(
-        self, state: PyTree, x: Points, score_x: Points, y: Points, score_y: Points
+        self, state: PyTree, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
     ) -> jax.Array:
         if not isinstance(self.operator, ScalarLangevin):
             return super().cross_gram(state, x, score_x, y, score_y)
@@ -102,7 +102,7 @@ def _weight(j: int, dim: int) -> float:
 
 
 def _dot_product_stein(
-    degree: int, x: Points, score_x: Points, y: Points, score_y: Points
+    degree: int, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
 ) -> jax.Array:
     r"""The second-order Stein kernel of $\kappa(x^\top y)$ on all pairs.
 

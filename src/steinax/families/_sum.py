@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from .._types import AnyArray, Key, Point, Points, PyTree, Values
+from .._types import AnyArray, Key, OtherPoints, Point, Points, PyTree, Values
 from ._base import AbstractFamily
 from ._linear import AbstractLinearFamily
 
@@ -76,7 +76,7 @@ class LinearSum(AbstractLinearFamily):
         return jnp.concatenate([part.features(own, x, score) for part, own in each])
 
     def cross_gram(
-        self, state: PyTree, x: Points, score_x: Points, y: Points, score_y: Points
+        self, state: PyTree, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
     ) -> jax.Array:
         each = zip(self.parts, state, strict=True)
         grams = [part.cross_gram(own, x, score_x, y, score_y) for part, own in each]

@@ -1,7 +1,10 @@
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from .._types import Key
+from ..families import AbstractLinearFamily
+from ..objectives import NativeNorm
 from ._base import AbstractSolver, Folds, HeldOut, Solution
 from ._dual import dual, gather
 from ._linear_system import has_mean_square, linear_terms, unknowns
@@ -34,7 +37,7 @@ class Exact(AbstractSolver):
         return Solution(problem.family, states if several else states[0], coef, intercept, note)
 
     def crossfit(self, problem: Problem, folds: Folds, key: Key) -> HeldOut:
-        if has_mean_square(problem):  # its penalty is a mean over the training draws themselves
+        if not _one_factorisation(problem):
             return super().crossfit(problem, folds, key)
         largest = max(stop - start for start, stop in folds)
         dual_form, note = self._plan(problem, problem.x.shape[0] - largest)
@@ -56,21 +59,39 @@ class Exact(AbstractSolver):
         return False, f"exact, primal: {p} coefficients, {train} draws"
 
 
+def _one_factorisation(problem: Problem) -> bool:
+    """Whether leaving draws out of the data leaves them out of everything else too.
+
+    A mean square of g is a mean over the training draws; a function centred on a held-out draw
+    would know where it is used. In its own norm a control functional gives such centres no weight.
+    """
+    if has_mean_square(problem):
+        return False
+    each = zip(problem.family.terms, problem.penalties, strict=True)
+    return all(
+        not term.centres_on_draws or (term.is_whole_space and isinstance(penalty, NativeNorm))
+        for term, penalty in each
+        if isinstance(term, AbstractLinearFamily)
+    )
+
+
 @eqx.filter_jit
 def _solve(problem: Problem, dual_form: bool) -> tuple[jax.Array, jax.Array, tuple]:
-    terms = linear_terms(problem)
+    terms, x, score = linear_terms(problem), problem.x, problem.score
     states = tuple(term.state for term in terms)
-    x, score = problem.x, problem.score
+    centre = jnp.mean(problem.f, axis=0)
     if dual_form:
-        beta, alpha = dual(terms, x, score).coefficients(problem.f)
-        return *gather(terms, x, score, beta, alpha), states
-    return *primal(terms, x, score).solve(problem.f), states
+        beta, alpha = dual(terms, x, score).coefficients(problem.f - centre)
+        intercept, coef = gather(terms, x, score, beta, alpha)
+    else:
+        intercept, coef = primal(terms, x, score).solve(problem.f - centre)
+    return intercept + centre, coef, states
 
 
 @eqx.filter_jit
 def _held_out(problem: Problem, dual_form: bool, folds: Folds) -> jax.Array:
     n = problem.x.shape[0]
     terms = linear_terms(problem, count=n - n / len(folds))
-    if dual_form:
-        return dual(terms, problem.x, problem.score).held_out(problem.f, folds)
-    return primal(terms, problem.x, problem.score).held_out(problem.f, folds)
+    build = dual if dual_form else primal
+    centre = jnp.mean(problem.f, axis=0)
+    return build(terms, problem.x, problem.score).held_out(problem.f - centre, folds) + centre

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import AnyArray, Points, PyTree, Values
+from .._types import AnyArray, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
 from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty, Ridge
 from ._problem import Problem
@@ -36,7 +36,7 @@ class Term(eqx.Module):
         """The number of coefficients."""
         return self.family.size(self.state, dim)
 
-    def kernel(self, x: Points, score_x: Points, y: Points, score_y: Points) -> jax.Array:
+    def kernel(self, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints) -> jax.Array:
         r"""The kernel $\psi(x)^\top \Omega^{-1} \psi(y) / m \lambda$ of a penalised term."""
         if isinstance(self.penalty, NativeNorm):
             gram = self.family.cross_gram(self.state, x, score_x, y, score_y)
@@ -59,11 +59,7 @@ def linear_terms(problem: Problem, count: float | None = None) -> tuple[Term, ..
         count: the number of draws $m$ in the objective's mean; all of them, unless some are to be
             held out later.
     """
-    if not isinstance(problem.family, AbstractLinearFamily):
-        raise TypeError(
-            f"{type(problem.family).__name__} is not linear in its parameters, so there is no linear "
-            "system to solve: use the Stochastic solver."
-        )
+    check_linear(problem)
     m = problem.x.shape[0] if count is None else count
     factor = m * problem.objective.penalty_factor(m)
     each = zip(problem.family.terms, problem.penalties, strict=True)
@@ -78,8 +74,18 @@ def linear_terms(problem: Problem, count: float | None = None) -> tuple[Term, ..
     )
 
 
+def check_linear(problem: Problem) -> None:
+    """Refuse a family that has no linear system."""
+    if not isinstance(problem.family, AbstractLinearFamily):
+        raise TypeError(
+            f"{type(problem.family).__name__} is not linear in its parameters, so there is no linear "
+            "system to solve: use the Stochastic solver."
+        )
+
+
 def unknowns(problem: Problem) -> tuple[int, int]:
     """How many coefficients a linear problem has, and how many of them are free of penalty."""
+    check_linear(problem)
     points = (problem.x, problem.score)
     total, free = 0, 0
     for term, penalty in zip(problem.family.terms, problem.penalties, strict=True):

@@ -26,8 +26,8 @@ class Stochastic(AbstractSolver):
     With no setting at all it finds its own rate. For a linear family it works in coordinates in
     which the loss is nearly round (whitened by the features' moments on up to 1,000 landmark
     draws), with a step from the largest eigenvalue there and the last iterates averaged. For
-    any other family it is Adam, at the rate that does best on held-out draws, decayed to zero, and
-    the best iterate on those draws is kept.
+    any other family it is Adam at a few rates side by side, each decayed to zero; the best iterate
+    on held-out draws is kept, and as much of each control variate as those draws bear out.
 
     Args:
         optimiser: any of optax; its own rate is used as it is.
@@ -37,7 +37,7 @@ class Stochastic(AbstractSolver):
             themselves are trained, as in the paper.
         averaging: whether the second half's iterates are averaged, where an optimiser is given.
         hold_out: the share of draws, at the end, that training is stopped by.
-        patience: epochs without a gain on those draws after which it stops.
+        patience: epochs without a gain on those draws after which a given optimiser stops.
         train_hyperparameters: whether kernels' hyper-parameters are trained in the same run.
 
     >>> import numpy as np, steinax as sx
@@ -76,7 +76,7 @@ class Stochastic(AbstractSolver):
             self.batch_size,
             steps,
             self.epochs,
-            self.patience,
+            self.epochs if own else self.patience,  # what a falling rate gains comes late
             decay=own,
             averaging=self.averaging and not own,
         )

@@ -1,0 +1,178 @@
+"""One row per operator, kernel, family, objective, penalty, solver and split.
+
+Whatever is parametrised in this suite is parametrised from here, so a new class is tested by every
+law once it has its row; `test_registry.py` fails for one that has none.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+import steinax as sx
+
+CENTRES = 6  # of a kernel; few, so that every law is cheap
+
+
+class Shape(Enum):
+    """How smooth a family's features are: what a quadrature rule can be asked for."""
+
+    ANALYTIC = "analytic"
+    KINKED = "continuous, with a derivative that jumps"
+    BROKEN = "with jumps"
+
+
+@dataclass(frozen=True)
+class Row[T]:
+    """A name and a way to make the thing."""
+
+    name: str
+    make: Callable[[], T]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class KernelRow(Row[sx.AbstractKernel]):
+    """A kernel, and the shape of its Stein kernel of first and second order (None: refused)."""
+
+    first: Shape = Shape.ANALYTIC
+    second: Shape | None = Shape.ANALYTIC
+
+
+@dataclass(frozen=True)
+class FamilyRow(Row[sx.AbstractFamily]):
+    """A family, the shape of its features, and what the slow paths of it cost."""
+
+    shape: Shape = Shape.ANALYTIC
+    linear: bool = True
+    costly: bool = False  # fourth derivatives by automatic differentiation
+
+
+def _hamiltonian() -> sx.ScaledOperator:
+    return -0.5 * sx.ScalarLangevin()
+
+
+OPERATORS: tuple[Row[sx.AbstractOperator], ...] = (
+    Row("Langevin", sx.Langevin),
+    Row("ScalarLangevin", sx.ScalarLangevin),
+    Row("scaled Langevin", lambda: 3.0 * sx.Langevin()),
+    Row("Hamiltonian", _hamiltonian),
+)
+
+KERNELS: tuple[KernelRow, ...] = (
+    KernelRow("SquaredExponential", lambda: sx.SquaredExponential(1.3)),
+    KernelRow("InverseMultiquadric", lambda: sx.InverseMultiquadric(1.2)),
+    KernelRow("InverseMultiquadric, steep", lambda: sx.InverseMultiquadric(1.5, 1.5)),
+    KernelRow("RationalQuadratic", lambda: sx.RationalQuadratic(1.1, 2.0)),
+    KernelRow("Matern32", lambda: sx.Matern32(1.4), Shape.KINKED, None),
+    KernelRow("Matern52", lambda: sx.Matern52(1.4), Shape.KINKED, Shape.KINKED),
+    KernelRow("DampedGaussian", lambda: sx.DampedGaussian(0.1, 1.3)),
+    KernelRow("sum", lambda: sx.SquaredExponential(1.3) + sx.InverseMultiquadric(2.0)),
+    KernelRow("radial product", lambda: sx.SquaredExponential(2.0) * sx.InverseMultiquadric(1.5)),
+    KernelRow("product", lambda: sx.DampedGaussian(0.1, 2.0) * sx.SquaredExponential(2.0)),
+)
+
+
+def _translates() -> Iterator[FamilyRow]:
+    """Both Stein kernels of every kernel, with few centres."""
+    for row in KERNELS:
+        for order, operator, shape in (
+            ("first", sx.Langevin, row.first),
+            ("second", sx.ScalarLangevin, row.second),
+        ):
+            if shape is not None:
+                yield FamilyRow(
+                    f"KernelTranslates, {row.name}, {order} order",
+                    lambda row=row, operator=operator: sx.KernelTranslates(
+                        row.make(), sx.Landmarks(CENTRES), operator()
+                    ),
+                    shape,
+                    costly=order == "second" and row.name in ("DampedGaussian", "product"),
+                )
+
+
+def _kernel(**options) -> sx.KernelTranslates:
+    return sx.KernelTranslates(sx.SquaredExponential(1.3), **options)
+
+
+FAMILIES: tuple[FamilyRow, ...] = (
+    FamilyRow("Polynomial 1", lambda: sx.Polynomial(1)),
+    FamilyRow("Polynomial 2", lambda: sx.Polynomial(2)),
+    FamilyRow("Polynomial 3", lambda: sx.Polynomial(3)),
+    FamilyRow("Polynomial, Hamiltonian", lambda: sx.Polynomial(2, operator=_hamiltonian())),
+    *_translates(),
+    FamilyRow("KernelTranslates, median heuristic", sx.KernelTranslates),
+    FamilyRow("KernelTranslates, all draws", _kernel),
+    FamilyRow("KernelTranslates, Hamiltonian", lambda: _kernel(operator=_hamiltonian())),
+    FamilyRow("RandomFeatures", lambda: sx.RandomFeatures(20, 1.5)),
+    FamilyRow("polynomial + kernel", lambda: sx.Polynomial(2) + _kernel()),
+    FamilyRow("polynomial + features", lambda: sx.Polynomial(1) + sx.RandomFeatures(10, 2.0)),
+    FamilyRow("Network, silu field", lambda: sx.Network(8, 2), linear=False),
+    FamilyRow(
+        "Network, relu field",
+        lambda: sx.Network(8, 2, activation=jax.nn.relu),
+        Shape.BROKEN,
+        linear=False,
+    ),
+    FamilyRow(
+        "Network, residual potential",
+        lambda: sx.Network(8, 3, residual=True, operator=sx.ScalarLangevin()),
+        linear=False,
+    ),
+    FamilyRow(
+        "Network, tanh potential",
+        lambda: sx.Network(8, 2, activation=jnp.tanh, operator=sx.ScalarLangevin()),
+        linear=False,
+    ),
+    FamilyRow(
+        "Network, Hamiltonian", lambda: sx.Network(8, 2, operator=_hamiltonian()), linear=False
+    ),
+    FamilyRow("polynomial + network", lambda: sx.Polynomial(2) + sx.Network(8, 1), linear=False),
+)
+
+OBJECTIVES = (Row("LeastSquares", sx.LeastSquares), Row("Variance", sx.Variance))
+
+PENALTIES: tuple[Row[sx.AbstractPenalty], ...] = (
+    Row("NoPenalty", sx.NoPenalty),
+    Row("Ridge", lambda: sx.Ridge(1e-4)),
+    Row("NativeNorm", lambda: sx.NativeNorm(1e-4)),
+    Row("MeanSquare", lambda: sx.MeanSquare(1e-2)),
+)
+
+SOLVERS: tuple[Row[sx.AbstractSolver], ...] = (
+    Row("Auto", sx.Auto),
+    Row("Exact, dual", lambda: sx.Exact(dual=True)),
+    Row("Exact, primal", lambda: sx.Exact(dual=False)),
+    Row("ConjugateGradient", lambda: sx.ConjugateGradient(tolerance=1e-13)),
+    Row("Stochastic", sx.Stochastic),
+)
+
+SPLITS: tuple[Row[sx.AbstractSplit], ...] = (
+    Row("CrossFit", sx.CrossFit),
+    Row("CrossFit, 4 folds", lambda: sx.CrossFit(4)),
+    Row("HoldOut", lambda: sx.HoldOut(0.5)),
+    Row("InSample", sx.InSample),
+)
+
+TABLES = (OPERATORS, KERNELS, FAMILIES, OBJECTIVES, PENALTIES, SOLVERS, SPLITS)
+# without the rows that differ in the kernel alone
+DISTINCT_FAMILIES = tuple(row for row in FAMILIES if not row.name.endswith(" order"))
+LINEAR_FAMILIES = tuple(row for row in FAMILIES if row.linear)
+NETWORKS = tuple(row for row in FAMILIES if row.name.startswith("Network"))
+
+
+def classes(module: object) -> Iterator[type]:
+    """The class of a module, and those of all modules inside it."""
+    if isinstance(module, (tuple, list)):
+        for item in module:
+            yield from classes(item)
+    elif isinstance(module, eqx.Module):
+        yield type(module)
+        for field in dataclasses.fields(module):
+            yield from classes(getattr(module, field.name))

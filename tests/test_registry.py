@@ -1,0 +1,46 @@
+"""Nothing escapes the laws: every concrete class that steinax exports has a row."""
+
+import inspect
+
+import pytest
+
+import registry
+import steinax as sx
+from steinax.families import AbstractCentres
+
+BASES = (
+    sx.AbstractOperator,
+    sx.AbstractKernel,
+    sx.AbstractHeuristic,
+    sx.AbstractFamily,
+    AbstractCentres,
+    sx.AbstractObjective,
+    sx.AbstractPenalty,
+    sx.AbstractSolver,
+    sx.AbstractSplit,
+)
+PUBLIC = [
+    name
+    for name in sx.__all__
+    if inspect.isclass(getattr(sx, name))
+    and issubclass(getattr(sx, name), BASES)
+    and not name.startswith("Abstract")
+]
+REGISTERED = {
+    cls for table in registry.TABLES for row in table for cls in registry.classes(row.make())
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_class_has_a_row(name: str) -> None:
+    assert getattr(sx, name) in REGISTERED, f"add a row for {name} to tests/registry.py"
+
+
+def test_the_search_finds_something() -> None:
+    assert len(PUBLIC) > 20
+
+
+@pytest.mark.parametrize("table", registry.TABLES, ids=lambda table: type(table[0].make()).__name__)
+def test_names_are_distinct(table) -> None:
+    names = [row.name for row in table]
+    assert len(set(names)) == len(names)
