@@ -15,7 +15,7 @@ from ._progress import progress
 from ._serialise import read, write
 from ._show import describe
 from ._types import AnyArray, Key, PyTree
-from .data import AffineMap, Integrands, Sample, integrands, standardise
+from .data import AffineMap, Integrands, Sample, Stream, integrands, standardise
 from .data._affine import check_moves
 from .data._integrands import IntegrandSpec
 from .families import AbstractFamily
@@ -119,6 +119,10 @@ def fit(
     >>> g.names
     ('x[0]', 'x[1]')
     """
+    if isinstance(sample, Stream):
+        raise TypeError(
+            "fit needs its draws in memory: give a Sample, or use estimate on the stream."
+        )
     wanted = integrands(f, sample)
     with precision(sample.dtype), progress("fitting the control variate"):
         problem, coordinates = prepare(wanted, sample, family, penalty, objective)

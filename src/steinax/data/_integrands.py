@@ -49,7 +49,8 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
         if f.values.shape[:2] != (sample.chains, sample.length):
             raise ValueError(
                 f"these integrands belong to another sample, of {f.values.shape[0]} chains of "
-                f"{f.values.shape[1]} draws, not {sample.chains} of {sample.length}: evaluate them on this one."
+                f"{f.values.shape[1]} draws, not {sample.chains} of {sample.length}: evaluate them "
+                "on this one."
             )
         return f
     if isinstance(f, Mapping):

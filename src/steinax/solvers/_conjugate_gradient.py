@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from .._types import AnyArray, Key
+from ..families import AbstractLinearFamily
 from ._base import AbstractSolver, Solution
 from ._dual import gather
 from ._linear_system import Term, has_mean_square, linear_terms, unknowns
@@ -35,7 +36,7 @@ class ConjugateGradient(AbstractSolver):
     max_steps: int = eqx.field(static=True, default=1000)
 
     def solve(self, problem: Problem, key: Key) -> Solution:
-        if has_mean_square(problem):
+        if has_mean_square(problem) and isinstance(problem.family, AbstractLinearFamily):
             raise ValueError(
                 "MeanSquare has no dual form to iterate on: use Exact() or Stochastic()."
             )
