@@ -68,6 +68,7 @@ def test_median_file_is_neither_a_stub_nor_a_tome() -> None:
 
 @needs_package
 @pytest.mark.slow
+@pytest.mark.alone
 def test_import_costs_little_more_than_jax() -> None:
     pairs = [(_import_seconds("jax"), _import_seconds("steinax")) for _ in range(5)]
     jax_alone, steinax = map(min, zip(*pairs, strict=True))

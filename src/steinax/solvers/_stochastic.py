@@ -25,13 +25,14 @@ class Stochastic(AbstractSolver):
 
     With no setting at all it finds its own rate. For a linear family it works in coordinates in
     which the loss is nearly round (whitened by the features' moments on up to 1,000 landmark
-    draws), with a step from the largest eigenvalue there and the last iterates averaged. For
-    any other family it is Adam at a few rates side by side, each decayed to zero; the best iterate
-    on held-out draws is kept, and as much of each control variate as those draws bear out.
+    draws), by Point-SAGA, whose step needs no rate and whose noise dies out. For any other family
+    it is Adam at a few rates side by side, each decayed to zero; the best iterate on held-out draws
+    is kept, and as much of each control variate as those draws bear out.
 
     Args:
         optimiser: any of optax; its own rate is used as it is.
-        batch_size: draws in a batch, drawn anew for every step.
+        batch_size: draws in a batch. Point-SAGA deals the draws into batches once and visits these
+            in a new order every epoch; otherwise each step draws a batch anew.
         epochs: how many times as many draws as there are will have been used.
         precondition: whether a linear family is whitened first; without, the coefficients
             themselves are trained, as in the paper.

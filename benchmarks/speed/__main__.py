@@ -1,0 +1,40 @@
+import argparse
+import json
+
+from . import __doc__ as description
+from ._pinned import run
+
+COMMANDS = {"stochastic": "step", "epoch": "epoch", "dual": "dual", "ratios": "ratios"}
+
+
+def table(rows: list[dict]) -> str:
+    """Rows of equal keys as a Markdown table."""
+    heads = list(rows[0])
+    lines = [heads, ["---"] * len(heads), *([_shown(row[head]) for head in heads] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def main() -> None:
+    """Run the measurement that was asked for and print what it found."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=description)
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--rounds", type=int, help="how often each time is taken")
+    parser.add_argument("--seeds", type=int, help="samples in each cell of `ratios`")
+    given = parser.parse_args()
+    settings = {
+        name: getattr(given, name)
+        for name in ("rounds", "seeds")
+        if getattr(given, name) is not None
+    }
+    rows = run(COMMANDS[given.command], settings, one_core=given.command != "ratios")
+    print(json.dumps(rows, indent=1) if given.json else table(rows))
+
+
+main()

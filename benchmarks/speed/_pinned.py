@@ -1,0 +1,66 @@
+"""A fresh process on one core, and clocks that other work on the machine does not move."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ONE_THREAD = {
+    "JAX_PLATFORMS": "cpu",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+def run(module: str, settings: dict, one_core: bool = True) -> list[dict]:
+    """The rows that `measure(**settings)` of a module of this package gives, in a new process."""
+    start = "from benchmarks.speed._pinned import pin; pin(); " if one_core else ""
+    code = (
+        f"{start}import json; from benchmarks.speed.{module} import measure; "
+        f"print(json.dumps(measure(**{settings!r})))"
+    )
+    env = os.environ | (ONE_THREAD if one_core else {})
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=env, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def pin() -> None:
+    """Stay on one core, where the system allows to choose."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def best(rounds: int, **calls: Callable[[], object]) -> dict[str, float]:
+    """The least CPU seconds of each call, all called in turn `rounds` times after a warm-up."""
+    found = dict.fromkeys(calls, float("inf"))
+    for call in calls.values():
+        call()
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.process_time()
+            call()
+            found[name] = min(found[name], time.process_time() - start)
+    return found
+
+
+def peak_megabytes() -> float:
+    """The most memory this process has held so far.
+
+    `ru_maxrss` would count the process that started this one, where the system shares memory until
+    the new program begins; Linux keeps a figure of the program's own.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) / 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024**2 if sys.platform == "darwin" else 1024)

@@ -1,0 +1,210 @@
+"""The stochastic solver: with no setting it is as good as the exact one; with settings it obeys."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import steinax as sx
+import targets
+from heldout import CELLS, FAMILIES, FUNCTIONS, Fresh, excess
+
+QUICK = (("Polynomial", targets.banana), ("KernelTranslates", targets.skewed))
+NETWORK_FUNCTIONS = {name: FUNCTIONS[name] for name in ("sine", "exponential", "norm")}
+SMOOTH = {"sine": lambda x: jnp.sin(x[0] + x[1])}
+
+
+def _skewed(length: int = 250, dim: int = 10) -> tuple[targets.Target, sx.Sample]:
+    target = targets.skewed(dim)
+    return target, target.sample(0, length=length)
+
+
+def _left(target: targets.Target, control: sx.ControlVariate, f=SMOOTH) -> np.ndarray:
+    """The share of the variance that is left on fresh draws."""
+    fresh = Fresh(target, f, 0)
+    return fresh.left(control) / fresh.plain
+
+
+@pytest.mark.parametrize("family, make", QUICK)
+def test_no_setting_comes_within_a_twentieth_of_the_exact_fit(family, make) -> None:
+    found = excess(make(10), FAMILIES[family](), 1000, seed=0)
+    assert max(found.values()) <= 1.05, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("make", targets.MAKERS)
+@pytest.mark.parametrize("m, dim", CELLS)
+def test_every_cell_comes_within_a_twentieth_of_the_exact_fit(family, make, m, dim) -> None:
+    found = excess(make(dim), FAMILIES[family](), m, seed=1)
+    assert max(found.values()) <= 1.05, found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_integrand_is_fitted_as_among_many(family) -> None:
+    """One integrand goes through vectors, many through matrices: the same batches, the same fit."""
+    _, sample = _skewed(length=100)
+    x, score = sample.x[:50], sample.score[:50]
+    many = sx.fit(FUNCTIONS, sample, FAMILIES[family](), solver=sx.Stochastic())(x, score)
+    for column, name in ((0, "sine"), (5, "norm")):
+        one = sx.fit({name: FUNCTIONS[name]}, sample, FAMILIES[family](), solver=sx.Stochastic())
+        assert np.allclose(one(x, score)[:, 0], many[:, column], atol=1e-7 * np.ptp(many))
+
+
+def test_key_decides_the_batches() -> None:
+    _, sample = _skewed(dim=2)
+
+    def intercept(seed: int) -> float:
+        solver = sx.Stochastic(epochs=2)
+        key = jax.random.key(seed)
+        return sx.fit(SMOOTH, sample, sx.Polynomial(2), solver=solver, key=key).intercept[0]
+
+    assert intercept(0) == intercept(0)
+    assert intercept(0) != intercept(1)
+
+
+@pytest.mark.parametrize(
+    "precondition, times", [(True, 1.2), (False, 2.0)], ids=["whitened", "as it is"]
+)
+@pytest.mark.parametrize("optimiser", [optax.sgd(3e-3), optax.adam(1e-2)], ids=["sgd", "adam"])
+def test_any_optimiser_of_optax_works(optimiser, precondition, times) -> None:
+    """Without whitening plain descent is still on its way after as many epochs: hence the whitening."""
+    target, sample = _skewed(dim=3)
+    solver = sx.Stochastic(optimiser, precondition=precondition, epochs=50)
+    control = sx.fit(SMOOTH, sample, sx.Polynomial(2), solver=solver)
+    exact = sx.fit(SMOOTH, sample, sx.Polynomial(2), solver=sx.Exact())
+    assert "the given optimiser" in control.note
+    assert _left(target, control) < times * _left(target, exact)
+
+
+def _counting() -> optax.GradientTransformation:
+    """It ignores the gradient and adds one to every coordinate at every step."""
+
+    def update(updates, state, params=None):
+        return jax.tree.map(jnp.ones_like, updates), state
+
+    return optax.GradientTransformation(lambda params: (), update)
+
+
+def test_averaging_is_the_mean_of_the_second_half() -> None:
+    _, sample = _skewed(dim=2)
+    steps = 4 * 125
+
+    def at(averaging: bool) -> np.ndarray:
+        solver = sx.Stochastic(_counting(), epochs=4, averaging=averaging)
+        return sx.fit(SMOOTH, sample, sx.Polynomial(1), solver=solver)(sample.x, sample.score)
+
+    mean = np.arange(steps // 2 + 1, steps + 1).mean()
+    assert np.allclose(at(True), mean / steps * at(False), rtol=1e-9)
+
+
+def test_averaging_takes_the_noise_out_of_plain_descent() -> None:
+    target, sample = _skewed(dim=3)
+
+    def left(averaging: bool) -> np.ndarray:
+        solver = sx.Stochastic(optax.sgd(3e-2), averaging=averaging)
+        return _left(target, sx.fit(SMOOTH, sample, sx.Polynomial(2), solver=solver))
+
+    assert left(True) < 0.9 * left(False)
+
+
+def _pausing(steps: int) -> optax.GradientTransformation:
+    """Descent that rests from the fourth epoch to the ninth, and goes on faster after it."""
+    return optax.sgd(
+        lambda step: jnp.where(step < 3 * steps, 1e-4, jnp.where(step < 9 * steps, 0.0, 1e-3))
+    )
+
+
+def test_training_stops_when_patience_runs_out() -> None:
+    _, sample = _skewed(dim=2)
+
+    def history(patience: int) -> np.ndarray:
+        solver = sx.Stochastic(
+            _pausing(125), epochs=15, patience=patience, precondition=False, averaging=False
+        )
+        return sx.fit(SMOOTH, sample, sx.Polynomial(2), solver=solver).history
+
+    stopped, patient = history(3), history(10)
+    assert np.all(np.diff(stopped) <= 0), "the best so far never gets worse"
+    assert np.all(stopped[3:] == stopped[2]), "nothing changes once it has stopped"
+    assert patient[-1] < 0.9 * stopped[-1], "and there was more to gain"
+
+
+def test_training_finds_a_better_length_scale() -> None:
+    target, sample = _skewed(length=100, dim=2)
+    centres = sx.Landmarks(60)
+    bad = sx.KernelTranslates(sx.SquaredExponential(0.1), centres)
+    trained = sx.fit(
+        SMOOTH, sample, bad, solver=sx.Stochastic(epochs=50, train_hyperparameters=True)
+    )
+    untrained = sx.fit(SMOOTH, sample, bad, solver=sx.Stochastic(epochs=50))
+    assert float(trained.family.kernel.length_scale) > 0.3
+    assert _left(target, trained) < 0.5 * _left(target, untrained)
+
+
+@pytest.mark.parametrize("objective", [sx.LeastSquares(), sx.Variance()])
+def test_network_learns_under_both_objectives(objective) -> None:
+    target, sample = _skewed(dim=2)
+    control = sx.fit(SMOOTH, sample, sx.Network(16, 1), objective=objective)
+    assert _left(target, control) < 0.1
+    assert np.all(np.isfinite(control.history))
+
+
+def test_sum_of_network_and_polynomial_is_trained_together() -> None:
+    target, sample = _skewed(dim=2)
+    control = sx.fit(SMOOTH, sample, sx.Polynomial(2) + sx.Network(16, 1))
+    alone = sx.fit(SMOOTH, sample, sx.Polynomial(2))
+    assert _left(target, control) < 0.5 * _left(target, alone)
+
+
+def test_network_keeps_nothing_of_what_cannot_be_learnt() -> None:
+    """Noise is no function of the draw: a control variate for it would only add variance."""
+    target, sample = _skewed(length=100, dim=10)
+    noise = np.random.default_rng(5).normal(size=(4, 100))
+    control = sx.fit({"noise": noise}, sample, sx.Network(16, 1))
+    fresh = Fresh(target, SMOOTH, 0)
+    assert control(fresh.x, fresh.score).var() < 0.02
+
+
+def _network_left(dim: int, seed: int) -> dict[str, float]:
+    target = targets.MAKERS[seed % len(targets.MAKERS)](dim)
+    sample, fresh = target.sample(seed, length=250), Fresh(target, NETWORK_FUNCTIONS, seed)
+    control = sx.fit(NETWORK_FUNCTIONS, sample, sx.Network(), key=jax.random.key(seed))
+    left = fresh.left(control) / fresh.plain
+    return dict(zip(NETWORK_FUNCTIONS, left.tolist(), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dim, smooth", [(10, 0.2), (61, 0.95)])
+def test_network_diverges_for_no_seed(dim, smooth) -> None:
+    found = [_network_left(dim, seed) for seed in range(20)]
+    assert max(max(one.values()) for one in found) < 1.02, found  # false for NaN too
+    assert max(one["exponential"] for one in found) < smooth, found
+
+
+@pytest.mark.parametrize(
+    "settings, says",
+    [
+        ({"batch_size": 1}, "batches of 2 or more"),
+        ({"epochs": 0}, "at least one epoch"),
+        ({"hold_out": 0.0}, "between 0 and 1"),
+        ({"hold_out": 1.0}, "between 0 and 1"),
+    ],
+)
+def test_wrong_setting_says_what_to_do(settings, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        sx.Stochastic(**settings)
+
+
+def test_network_refuses_a_norm_that_it_does_not_have() -> None:
+    _, sample = _skewed(length=25, dim=2)
+    with pytest.raises(TypeError, match="use MeanSquare or Ridge"):
+        sx.fit(SMOOTH, sample, sx.Network(4, 1), penalty=sx.NativeNorm(1e-3))
+
+
+@pytest.mark.parametrize("solver", [sx.Exact(), sx.ConjugateGradient()])
+def test_linear_solvers_send_a_network_to_the_stochastic_one(solver) -> None:
+    _, sample = _skewed(length=25, dim=2)
+    with pytest.raises(TypeError, match="use the Stochastic solver"):
+        sx.fit(SMOOTH, sample, sx.Network(4, 1), solver=solver)
