@@ -7,13 +7,13 @@ import pytest
 
 import steinax as sx
 
-BLOCKS = 5
+BLOCKS = 3
 
 
 def _gain(folder, family) -> np.ndarray:
     """Squared errors of the plain means over those of the estimates, means of unconstrained draws.
 
-    Each of five blocks (chains) of 1,000 draws is compared with the estimate from all others.
+    Each of three blocks (chains) of 1,000 draws is compared with the estimate from all others.
     """
     stored = np.load(folder / "scores.npz")
     u, score = stored["u"].reshape(10, 1000, -1), stored["score"].reshape(10, 1000, -1)
