@@ -24,6 +24,8 @@ autodoc_typehints_format = "short"
 default_role = "code"
 napoleon_numpy_docstring = False
 
+html_static_path = ["_static"]
+html_css_files = ["steinax.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"steinax {release}"
 
