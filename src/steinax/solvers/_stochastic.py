@@ -14,7 +14,7 @@ from ._optimiser import Optimiser
 from ._point_saga import deal, point_saga, point_saga_with_rest
 from ._problem import Problem
 from ._training import Plan
-from ._whitening import LANDMARKS, coefficients, rest_of_kernel, whiten
+from ._whitening import LANDMARKS, coefficients, landmarks_of, rest_of_kernel, whiten
 
 # draws up to which what the landmarks leave of a kernel is kept, an array of (n, n)
 WITH_REST = 8192
@@ -109,10 +109,11 @@ def _whiten_and_descend(
     f = problem.f - jnp.mean(problem.f, axis=0)
     one = f.shape[1] == 1 and optimiser is None
     f = f[:, 0] if one else f
-    rest = rest_of_kernel(terms, x, score) if optimiser is None and len(x) <= WITH_REST else None
+    wide = landmarks_of(terms, x, score)
+    rest = rest_of_kernel(wide, x, score) if optimiser is None and len(x) <= WITH_REST else None
     # the mean eigenvalue of what is left, beyond the span of the landmarks
     tail = jnp.zeros(()) if rest is None else jnp.trace(rest) / (len(x) * (len(x) - LANDMARKS))
-    white, beta = whiten(terms, x, score, tail), None
+    white, beta = whiten(terms, wide, x, score, tail), None
     if optimiser is not None:
         v = optax_descent(white, f, key, optimiser, batch_size, epochs, averaging)
     elif rest is None:

@@ -39,13 +39,14 @@ class Whitened(eqx.Module):
     wide: Wide | None
 
 
-def whiten(terms: tuple[Term, ...], x: Points, score: Points, tail: AnyArray) -> Whitened:
-    """Find the coordinates, from the draws' moments and up to 1,000 landmarks, evenly spaced.
+def whiten(
+    terms: tuple[Term, ...], wide: Wide | None, x: Points, score: Points, tail: AnyArray
+) -> Whitened:
+    """Find the coordinates, from the draws' moments and the landmarks of the wide terms.
 
     Coordinates in which the Hessian is smaller than `tail` are whitened as if it were that.
     """
     n, dim = x.shape
-    wide = _wide(terms, x, score)
     narrow = tuple(None if is_wide(term, n, dim) else columns(term, x, score) for term in terms)
     parts = [part.matrix for part in narrow if part is not None]
     holding = [part.penalty for part in narrow if part is not None]
@@ -73,9 +74,8 @@ def is_wide(term: Term, n: int, dim: int) -> bool:
     return term.has_kernel and term.size(dim) >= min(n, LANDMARKS)
 
 
-def rest_of_kernel(terms: tuple[Term, ...], x: Points, score: Points) -> jax.Array | None:
+def rest_of_kernel(wide: Wide | None, x: Points, score: Points) -> jax.Array | None:
     """What the landmarks leave of the wide terms' kernel, centred: (n, n); None if nothing."""
-    wide = _wide(terms, x, score)
     if wide is None or x.shape[0] <= LANDMARKS:
         return None
     rest = sum((t.kernel(x, score, x, score) for t in wide.terms), -wide.matrix @ wide.matrix.T)
@@ -107,7 +107,8 @@ def coefficients(
     return jnp.concatenate(done)
 
 
-def _wide(terms: tuple[Term, ...], x: Points, score: Points) -> Wide | None:
+def landmarks_of(terms: tuple[Term, ...], x: Points, score: Points) -> Wide | None:
+    """The wide terms, on up to 1,000 landmarks, evenly spaced; None if there are none."""
     n, dim = x.shape
     chosen = tuple(term for term in terms if is_wide(term, n, dim))
     if not chosen:
