@@ -24,8 +24,7 @@ from .objectives import (
     AbstractObjective,
     AbstractPenalty,
     LeastSquares,
-    default_penalties,
-    per_term,
+    choose_penalties,
 )
 from .solvers import AbstractSolver, Auto, Problem, evaluate
 
@@ -149,10 +148,7 @@ def prepare(
 ) -> tuple[Problem, AffineMap]:
     """The problem in standardised coordinates, its hyper-parameters found, and the coordinates."""
     check_moves(sample)
-    if penalty is None:
-        penalties = default_penalties(family, sample.size, sample.dim)
-    else:
-        penalties = per_term(penalty, family)
+    penalties = choose_penalties(penalty, family, sample.size, sample.dim)
     objective = LeastSquares() if objective is None else objective
     x, score, coordinates = _coordinates(sample.x, sample.score)
     values = jnp.asarray(wanted.values).reshape(sample.size, -1)

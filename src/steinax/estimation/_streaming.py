@@ -16,8 +16,7 @@ from ..objectives import (
     AbstractObjective,
     AbstractPenalty,
     LeastSquares,
-    default_penalties,
-    per_term,
+    choose_penalties,
 )
 from ..solvers import Folds, Problem
 from ..solvers._columns import Columns, columns
@@ -47,7 +46,7 @@ def stream_problem(
     root = np.linalg.cholesky(total.gram / np.outer(scale, scale) / (n - 1))
     coordinates = AffineMap(total.mean, scale[:, None] * root)
     x, score = coordinates(*kept)
-    penalties = default_penalties(family, n, dim) if penalty is None else per_term(penalty, family)
+    penalties = choose_penalties(penalty, family, n, dim)
     objective = LeastSquares() if objective is None else objective
     problem = Problem(resolve(family, x), penalties, objective, x, score, jnp.zeros((len(x), 1)))
     if unknowns(problem)[0] > n / 2 or has_mean_square(problem):

@@ -7,6 +7,7 @@ from ._penalties import (
     NativeNorm,
     NoPenalty,
     Ridge,
+    choose_penalties,
     default_penalties,
     per_term,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "NoPenalty",
     "Ridge",
     "Variance",
+    "choose_penalties",
     "default_penalties",
     "per_term",
 ]

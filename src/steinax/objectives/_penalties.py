@@ -148,6 +148,16 @@ def per_term(
     return penalties
 
 
+def choose_penalties(
+    penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
+    family: AbstractFamily,
+    n: int,
+    dim: int,
+) -> tuple[AbstractPenalty, ...]:
+    """One penalty per term: those that were given, or the defaults for `n` draws in `dim` dimensions."""
+    return default_penalties(family, n, dim) if penalty is None else per_term(penalty, family)
+
+
 def default_penalties(family: AbstractFamily, n: int, dim: int) -> tuple[AbstractPenalty, ...]:
     """The penalty of each term when none is given.
 

@@ -34,6 +34,14 @@ class Solution(eqx.Module):
         return evaluate(self.family, self.state, self.params, x, score)
 
 
+def linear_solution(
+    problem: Problem, states: tuple, coef: AnyArray, intercept: AnyArray, note: str
+) -> Solution:
+    """The solution of a linear problem; a family of one term has that term's state for its own."""
+    state = states if len(problem.family.terms) > 1 else states[0]
+    return Solution(problem.family, state, coef, intercept, note)
+
+
 class HeldOut(eqx.Module):
     """f - g on every draw, with a g that was fitted to draws of other folds."""
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._types import AnyArray, Key
 from ..families import AbstractLinearFamily
-from ._base import AbstractSolver, Solution
+from ._base import AbstractSolver, Solution, linear_solution
 from ._dual import gather
 from ._linear_system import Term, has_mean_square, linear_terms, unknowns
 from ._problem import Problem
@@ -41,12 +41,11 @@ class ConjugateGradient(AbstractSolver):
                 "MeanSquare has no dual form to iterate on: use Exact() or Stochastic()."
             )
         intercept, coef, states, steps = _solve(problem, self.tolerance, self.max_steps)
-        several = len(problem.family.terms) > 1
         taken = int(steps)
         note = f"conjugate gradients: {unknowns(problem)[0]} coefficients, {taken} iterations"
         if taken >= self.max_steps:
             note += ", stopped before convergence: raise max_steps or the penalty"
-        return Solution(problem.family, states if several else states[0], coef, intercept, note)
+        return linear_solution(problem, states, coef, intercept, note)
 
 
 @eqx.filter_jit

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from .._types import Key
 from ..families import AbstractLinearFamily
 from ..objectives import NativeNorm
-from ._base import AbstractSolver, Folds, HeldOut, Solution
+from ._base import AbstractSolver, Folds, HeldOut, Solution, linear_solution
 from ._dual import dual, gather
 from ._linear_system import has_mean_square, linear_terms, unknowns
 from ._primal import primal
@@ -33,8 +33,7 @@ class Exact(AbstractSolver):
     def solve(self, problem: Problem, key: Key) -> Solution:
         dual_form, note = self._plan(problem, problem.x.shape[0])
         intercept, coef, states = _solve(problem, dual_form)
-        several = len(problem.family.terms) > 1
-        return Solution(problem.family, states if several else states[0], coef, intercept, note)
+        return linear_solution(problem, states, coef, intercept, note)
 
     def crossfit(self, problem: Problem, folds: Folds, key: Key) -> HeldOut:
         if not _one_factorisation(problem):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._types import Key
 from ..families import AbstractLinearFamily
-from ._base import AbstractSolver, Solution
+from ._base import AbstractSolver, Solution, linear_solution
 from ._general import adam, train_family
 from ._linear_system import fitted_values, linear_terms
 from ._optax_descent import optax_descent
@@ -92,8 +92,7 @@ class Stochastic(AbstractSolver):
         intercept, coef, states = _whiten_and_descend(problem, key, *settings)
         how = "Point-SAGA" if self.optimiser is None else "the given optimiser"
         note = f"stochastic: {self.epochs} epochs of batches of {self.batch_size}, whitened, {how}"
-        state = states if len(problem.family.terms) > 1 else states[0]
-        return Solution(problem.family, state, coef, intercept, note)
+        return linear_solution(problem, states, coef, intercept, note)
 
 
 @eqx.filter_jit
