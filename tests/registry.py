@@ -73,6 +73,7 @@ KERNELS: tuple[KernelRow, ...] = (
     KernelRow("Matern32", lambda: sx.Matern32(1.4), Shape.KINKED, None),
     KernelRow("Matern52", lambda: sx.Matern52(1.4), Shape.KINKED, Shape.KINKED),
     KernelRow("DampedGaussian", lambda: sx.DampedGaussian(0.1, 1.3)),
+    KernelRow("ExponentialDotProduct", lambda: sx.ExponentialDotProduct(2.5)),
     KernelRow("sum", lambda: sx.SquaredExponential(1.3) + sx.InverseMultiquadric(2.0)),
     KernelRow("radial product", lambda: sx.SquaredExponential(2.0) * sx.InverseMultiquadric(1.5)),
     KernelRow("product", lambda: sx.DampedGaussian(0.1, 2.0) * sx.SquaredExponential(2.0)),

@@ -2,6 +2,7 @@
 
 from ._base import AbstractKernel, Product, Sum
 from ._damped import DampedGaussian
+from ._exponential import ExponentialDotProduct
 from ._heuristics import (
     AbstractHeuristic,
     Hyperparameter,
@@ -19,6 +20,7 @@ __all__ = [
     "AbstractKernel",
     "AbstractRadial",
     "DampedGaussian",
+    "ExponentialDotProduct",
     "Hyperparameter",
     "InverseMultiquadric",
     "Matern32",

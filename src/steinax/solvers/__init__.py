@@ -1,10 +1,10 @@
 """Ways to find the best control variate of a family."""
 
 from ._auto import Auto
-from ._base import AbstractSolver, Folds, HeldOut, Solution
+from ._base import AbstractSolver, HeldOut, Solution
 from ._conjugate_gradient import ConjugateGradient
 from ._exact import Exact
-from ._problem import Problem, evaluate
+from ._problem import Folds, Problem, evaluate
 from ._stochastic import Stochastic
 
 __all__ = [

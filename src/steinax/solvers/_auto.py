@@ -2,11 +2,11 @@ from dataclasses import replace
 
 from .._types import Key
 from ..families import AbstractLinearFamily
-from ._base import AbstractSolver, Folds, HeldOut, Solution
+from ._base import AbstractSolver, HeldOut, Solution
 from ._conjugate_gradient import ConjugateGradient
 from ._exact import Exact
 from ._linear_system import unknowns
-from ._problem import Problem
+from ._problem import Folds, Problem
 from ._stochastic import Stochastic
 
 EXACT_UP_TO = 5000  # unknowns, draws or coefficients: one factorisation takes about two seconds

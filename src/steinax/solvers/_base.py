@@ -9,9 +9,7 @@ from jaxtyping import Float
 from .._progress import progress
 from .._types import AnyArray, Key, Points, PyTree, Values
 from ..families import AbstractFamily
-from ._problem import Problem, evaluate
-
-type Folds = tuple[tuple[int, int], ...]
+from ._problem import Folds, Problem, evaluate
 
 
 class Solution(eqx.Module):
@@ -43,10 +41,15 @@ def linear_solution(
 
 
 class HeldOut(eqx.Module):
-    """f - g on every draw, with a g that was fitted to draws of other folds."""
+    """f - g on every draw, with a g that was fitted to draws of other folds.
+
+    `variance` is what the fit expects of the square of each draw's error, (n,), up to one factor
+    for all draws: more for a draw far from the others. None where a solver does not know.
+    """
 
     rest: Values
     note: str = eqx.field(static=True, default="")
+    variance: AnyArray | None = None
 
 
 class AbstractSolver(eqx.Module):

@@ -3,10 +3,13 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve, solve_triangular
+from jax.scipy.linalg import solve_triangular
 
 from .._types import AnyArray, Points, Values
+from ._blocks import Blocks, blocks_of
 from ._linear_system import Term
+from ._problem import Folds
+from ._roots import AbstractRoot, cholesky_root
 
 
 class Dual(eqx.Module):
@@ -18,40 +21,47 @@ class Dual(eqx.Module):
     the root of $K + 1$ is ever inverted.
     """
 
-    factor: AnyArray  # C
+    root: AbstractRoot  # C
     basis: AnyArray  # Q
     upper: AnyArray  # R
 
     def coefficients(self, f: Values) -> tuple[jax.Array, jax.Array]:
         r"""The free coefficients $\beta$ (q, k), intercept first, and the dual ones $\alpha$ (n, k)."""
-        white = solve_triangular(self.factor, f, lower=True)
+        white = self.root.whiten(f)
         along = self.basis.T @ white
-        alpha = solve_triangular(self.factor, white - self.basis @ along, lower=True, trans=1)
+        alpha = self.root.whiten_transposed(white - self.basis @ along)
         return solve_triangular(self.upper, along), alpha
 
-    def held_out(self, f: Values, folds: tuple[tuple[int, int], ...]) -> jax.Array:
-        r"""f - g on every draw, with g fitted to the other folds: (n, k), from this factorisation.
+    def held_out(self, f: Values, folds: Folds) -> tuple[jax.Array, jax.Array]:
+        r"""f - g on every draw, (n, k), with g fitted to the other folds, and its variance, (n,).
 
         With $P = (K+1)^{-1} - (\ldots) H (\ldots)$ the matrix of $\alpha = P f$, the error of the
         prediction on a fold $B$ that was left out is $e_B = P_{BB}^{-1} \alpha_B$, and leaving it out
         moves the intercept $c = \tau^\top f$ to $c - \tau_B^\top e_B$ (it is as if each draw of $B$ had
-        an indicator of its own among the regressors).
+        an indicator of its own among the regressors). If the noise is 1 and $g$ has the prior that
+        belongs to the penalty, $e_B$ has the covariance $P_{BB}^{-1}$, whose diagonal is returned.
         """
         beta, alpha = self.coefficients(f)
-        eye = jnp.eye(len(f), dtype=self.factor.dtype)
-        inverse = solve_triangular(self.factor, eye, lower=True)
+        blocks = self._blocks(folds)
+        error = blocks.solve(alpha)
+        moved = blocks.sums(blocks.tau[:, None] * error)
+        return error + beta[0] - moved, blocks.solve_diagonal()
+
+    def weights(self, folds: Folds) -> jax.Array:
+        r"""The weights $w$ with which the mean of $f - g$ over all folds is $w^	op f$: (n,).
+
+        $w = P z + \tau$ with $z_B = P_{BB}^{-1} (1 - n_B \tau_B) / n$.
+        """
+        blocks = self._blocks(folds)
+        n, count = len(blocks.tau), blocks.sums(jnp.ones((len(blocks.tau), 1)))[:, 0]
+        z = blocks.solve(((1 - count * blocks.tau) / n)[:, None])
+        return (blocks.rest.T @ (blocks.rest @ z))[:, 0] + blocks.tau
+
+    def _blocks(self, folds: Folds) -> Blocks:
+        inverse = self.root.inverse()
         projected = self.basis.T @ inverse
-        weights = solve_triangular(self.upper, projected)[0]
-        rest = inverse - self.basis @ projected
-        parts = []
-        for start, stop in folds:
-            columns = rest[:, start:stop]
-            block = columns.T @ columns
-            floor = jnp.finfo(block.dtype).eps * jnp.trace(block)
-            factor = jnp.linalg.cholesky(block + floor * jnp.eye(stop - start, dtype=block.dtype))
-            error = cho_solve((factor, True), alpha[start:stop])
-            parts.append(error + beta[0] - weights[start:stop] @ error)
-        return jnp.concatenate(parts)
+        tau = solve_triangular(self.upper, projected)[0]
+        return blocks_of(inverse - self.basis @ projected, tau, folds)
 
 
 def dual(terms: tuple[Term, ...], x: Points, score: Points) -> Dual:
@@ -65,14 +75,12 @@ def dual(terms: tuple[Term, ...], x: Points, score: Points) -> Dual:
         else:
             kernel = kernel + term.kernel(x, score, x, score)
     kernel = jax.lax.optimization_barrier(kernel)  # made once, though it is read twice
-    # a floor that keeps the factorisation real when the penalty is below rounding error
-    noise = jnp.maximum(1.0, 8 * jnp.finfo(kernel.dtype).eps * jnp.trace(kernel))
-    shifted = jax.lax.optimization_barrier(kernel + noise * jnp.eye(n, dtype=kernel.dtype))
-    # it equals its transpose, which lies in memory as LAPACK wants it: no copy is made
-    factor = jnp.linalg.cholesky(shifted.T, symmetrize_input=False)
-    white = solve_triangular(factor, jnp.concatenate(columns, axis=1), lower=True)
-    basis, upper = jnp.linalg.qr(white)
-    return Dual(factor, basis, upper)
+    return with_columns(cholesky_root(kernel), jnp.concatenate(columns, axis=1))
+
+
+def with_columns(root: AbstractRoot, columns: AnyArray) -> Dual:
+    """The dual system of a factorised kernel matrix and columns without a penalty."""
+    return Dual(root, *jnp.linalg.qr(root.whiten(columns)))
 
 
 def gather(

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 from .._types import Key
 from ..families import AbstractLinearFamily
 from ..objectives import NativeNorm
-from ._base import AbstractSolver, Folds, HeldOut, Solution, linear_solution
+from ._base import AbstractSolver, HeldOut, Solution, linear_solution
 from ._dual import dual, gather
 from ._linear_system import has_mean_square, linear_terms, unknowns
 from ._primal import primal
-from ._problem import Problem
+from ._problem import Folds, Problem
 
 
 class Exact(AbstractSolver):
@@ -40,7 +40,8 @@ class Exact(AbstractSolver):
             return super().crossfit(problem, folds, key)
         largest = max(stop - start for start, stop in folds)
         dual_form, note = self._plan(problem, problem.x.shape[0] - largest)
-        return HeldOut(_held_out(problem, dual_form, folds), note)
+        rest, variance = _held_out(problem, dual_form, folds)
+        return HeldOut(rest, note, variance)
 
     def _plan(self, problem: Problem, train: int) -> tuple[bool, str]:
         p, free = unknowns(problem)
@@ -88,9 +89,11 @@ def _solve(problem: Problem, dual_form: bool) -> tuple[jax.Array, jax.Array, tup
 
 
 @eqx.filter_jit
-def _held_out(problem: Problem, dual_form: bool, folds: Folds) -> jax.Array:
+def _held_out(problem: Problem, dual_form: bool, folds: Folds) -> tuple[jax.Array, jax.Array]:
     n = problem.x.shape[0]
     terms = linear_terms(problem, count=n - n / len(folds))
     build = dual if dual_form else primal
     centre = jnp.mean(problem.f, axis=0)
-    return build(terms, problem.x, problem.score).held_out(problem.f - centre, folds) + centre
+    built = build(terms, problem.x, problem.score)
+    rest, variance = built.held_out(problem.f - centre, folds)
+    return rest + centre, variance

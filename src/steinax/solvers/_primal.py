@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import block_diag, cho_solve
+from jax.scipy.linalg import block_diag, cho_solve, solve_triangular
 
 from .._types import AnyArray, Coefficients, Points, Values
 from ._columns import Columns, columns
@@ -28,19 +28,28 @@ class Primal(eqx.Module):
 
     def solve(self, f: Values) -> tuple[jax.Array, jax.Array]:
         """The intercepts (k,), and the coefficients of all terms (p, k)."""
-        w = _least_squares(self.gram, self.columns, self.penalty, f) / self.size[:, None]
+        w, _ = _least_squares(self.gram, self.columns, self.penalty, f)
+        w = w / self.size[:, None]
         return w[0], split_back(self.parts, w[1:])
 
-    def held_out(self, f: Values, folds: tuple[tuple[int, int], ...]) -> jax.Array:
-        """f - g on every draw, with g fitted to the other folds, whose moments are subtracted."""
-        parts = []
+    def held_out(
+        self, f: Values, folds: tuple[tuple[int, int], ...]
+    ) -> tuple[jax.Array, jax.Array]:
+        r"""f - g on every draw, with g fitted to the other folds, whose moments are subtracted.
+
+        And its variance in units of the noise, $1 + a^\top (A^\top A + P)^{-1} a$ for a draw's row $a$.
+        """
+        parts, variance = [], []
         for start, stop in folds:
             inside = self.columns[start:stop]
             gram = self.gram - inside.T @ inside
             mask = jnp.ones(len(f), f.dtype).at[start:stop].set(0.0)[:, None]
-            w = _least_squares(gram, self.columns * mask, self.penalty, f * mask)
+            w, factor = _least_squares(gram, self.columns * mask, self.penalty, f * mask)
             parts.append(f[start:stop] - inside[:, 1:] @ w[1:])
-        return jnp.concatenate(parts)
+            variance.append(
+                1 + jnp.sum(solve_triangular(factor, inside.T, lower=True) ** 2, axis=0)
+            )
+        return jnp.concatenate(parts), jnp.concatenate(variance)
 
 
 def primal(terms: tuple[Term, ...], x: Points, score: Points) -> Primal:
@@ -66,11 +75,14 @@ def split_back(parts: tuple[Columns, ...], w: Coefficients) -> jax.Array:
     return jnp.concatenate(done)
 
 
-def _least_squares(gram: AnyArray, columns: AnyArray, penalty: AnyArray, f: Values) -> jax.Array:
+def _least_squares(
+    gram: AnyArray, columns: AnyArray, penalty: AnyArray, f: Values
+) -> tuple[jax.Array, jax.Array]:
+    """The solution, and the factor of the normal equations."""
     floor = 8 * jnp.finfo(gram.dtype).eps * len(gram)
     factor = jnp.linalg.cholesky(gram + floor * jnp.eye(len(gram), dtype=gram.dtype))
     w = cho_solve((factor, True), columns.T @ f)
     for _ in range(REFINEMENTS):
         downhill = columns.T @ (f - columns @ w) - penalty @ w
         w = w + cho_solve((factor, True), downhill)
-    return w
+    return w, factor

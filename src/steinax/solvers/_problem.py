@@ -8,6 +8,9 @@ from .._types import AnyArray, Points, PyTree, Values
 from ..families import AbstractFamily
 from ..objectives import AbstractObjective, AbstractPenalty
 
+# where each fold starts and stops among all draws
+type Folds = tuple[tuple[int, int], ...]
+
 
 class Problem(eqx.Module):
     """Draws, integrands, and what is to be minimised over which family.

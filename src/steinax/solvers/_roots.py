@@ -1,0 +1,71 @@
+"""Roots C of a kernel matrix with noise, C C' = K + 1, by Cholesky or by eigenvectors."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+
+from .._types import AnyArray
+
+
+class AbstractRoot(eqx.Module):
+    """A matrix C with C C' = K + noise."""
+
+    @abc.abstractmethod
+    def whiten(self, right: AnyArray) -> jax.Array:
+        r"""$C^{-1} b$."""
+
+    @abc.abstractmethod
+    def whiten_transposed(self, right: AnyArray) -> jax.Array:
+        r"""$C^{-\top} b$."""
+
+    @abc.abstractmethod
+    def inverse(self) -> jax.Array:
+        r"""$C^{-1}$."""
+
+
+class CholeskyRoot(AbstractRoot):
+    """The triangular root: the cheapest for one noise."""
+
+    factor: AnyArray
+
+    def whiten(self, right: AnyArray) -> jax.Array:
+        return solve_triangular(self.factor, right, lower=True)
+
+    def whiten_transposed(self, right: AnyArray) -> jax.Array:
+        return solve_triangular(self.factor, right, lower=True, trans=1)
+
+    def inverse(self) -> jax.Array:
+        return self.whiten(jnp.eye(len(self.factor), dtype=self.factor.dtype))
+
+
+class SpectralRoot(AbstractRoot):
+    """The root from eigenvectors: one decomposition serves every noise."""
+
+    vectors: AnyArray
+    scale: AnyArray  # 1 / sqrt(eigenvalue + noise)
+
+    def whiten(self, right: AnyArray) -> jax.Array:
+        return self.scale[:, None] * (self.vectors.T @ right)
+
+    def whiten_transposed(self, right: AnyArray) -> jax.Array:
+        return self.vectors @ (self.scale[:, None] * right)
+
+    def inverse(self) -> jax.Array:
+        return self.scale[:, None] * self.vectors.T
+
+
+def cholesky_root(kernel: AnyArray) -> CholeskyRoot:
+    """The root of K + 1."""
+    noise = jnp.maximum(1.0, noise_floor(jnp.trace(kernel)))
+    eye = jnp.eye(len(kernel), dtype=kernel.dtype)
+    shifted = jax.lax.optimization_barrier(kernel + noise * eye)
+    # it equals its transpose, which lies in memory as LAPACK wants it: no copy is made
+    return CholeskyRoot(jnp.linalg.cholesky(shifted.T, symmetrize_input=False))
+
+
+def noise_floor(trace: AnyArray) -> jax.Array:
+    """The least noise that keeps a factorisation real: what rounding does to the eigenvalues."""
+    return 8 * jnp.finfo(trace.dtype).eps * trace
