@@ -1,8 +1,8 @@
 import argparse
 import json
 
+from .._pinned import run
 from . import __doc__ as description
-from ._pinned import run
 
 COMMANDS = {"stochastic": "step", "epoch": "epoch", "dual": "dual", "ratios": "ratios"}
 
@@ -33,7 +33,7 @@ def main() -> None:
         for name in ("rounds", "seeds")
         if getattr(given, name) is not None
     }
-    rows = run(COMMANDS[given.command], settings, one_core=given.command != "ratios")
+    rows = run(f"speed.{COMMANDS[given.command]}", settings, one_core=given.command != "ratios")
     print(json.dumps(rows, indent=1) if given.json else table(rows))
 
 

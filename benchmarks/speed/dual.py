@@ -5,7 +5,7 @@ from scipy.linalg import cholesky
 
 import steinax as sx
 
-from ._pinned import best, peak_megabytes
+from .._pinned import best, peak_megabytes
 from ._problems import skewed_sample
 
 N, DIM = 1000, 500

@@ -4,7 +4,7 @@ from functools import partial
 
 import steinax as sx
 
-from ._pinned import best
+from .._pinned import best
 from ._problems import skewed_sample
 
 # Seconds an epoch of the code published with "Scalable control variates for Monte Carlo methods via

@@ -2,7 +2,7 @@
 
 import sys
 
-from ._pinned import ROOT
+from .._pinned import ROOT
 
 BOUND = 1.05
 

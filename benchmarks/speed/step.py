@@ -6,7 +6,7 @@ import numpy as np
 
 import steinax as sx
 
-from ._pinned import best
+from .._pinned import best
 from ._problems import skewed_sample
 
 COUNT, BATCH, SIZE = 125, 8, 1000  # batches, draws in each, coefficients

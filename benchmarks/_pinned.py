@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 ONE_THREAD = {
     "JAX_PLATFORMS": "cpu",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
@@ -20,10 +20,10 @@ ONE_THREAD = {
 
 
 def run(module: str, settings: dict, one_core: bool = True) -> list[dict]:
-    """The rows that `measure(**settings)` of a module of this package gives, in a new process."""
-    start = "from benchmarks.speed._pinned import pin; pin(); " if one_core else ""
+    """The rows that `measure(**settings)` of a benchmark's module gives, in a new process."""
+    start = "from benchmarks._pinned import pin; pin(); " if one_core else ""
     code = (
-        f"{start}import json; from benchmarks.speed.{module} import measure; "
+        f"{start}import json; from benchmarks.{module} import measure; "
         f"print(json.dumps(measure(**{settings!r})))"
     )
     env = os.environ | (ONE_THREAD if one_core else {})

@@ -1,0 +1,53 @@
+"""The estimates of one posterior from blocks of one size, made in a process of its own."""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+import steinax as sx
+
+from .._provenance import provenance
+from ._data import load, starts
+
+ARRAYS = ("value", "mcse", "plain_value", "plain_mcse")
+
+
+def measure(name: str, n: int, blocks: int, path: str) -> list[dict]:
+    """Estimate from every block, save what was found at `path`, and tell the time it took.
+
+    The first block is estimated twice: its first call compiles, and is timed apart.
+    """
+    posterior, where = load(name), starts(n, blocks)
+    first, _ = _timed(*posterior.block(int(where[0]), n))
+    calls = [_timed(*posterior.block(int(start), n)) for start in where]
+    estimates = [estimate for _, estimate in calls]
+    seconds = float(np.median([taken for taken, _ in calls]))
+    about = {
+        "seconds": seconds,
+        "first_seconds": first,
+        "dim": posterior.u.shape[1],
+        "chosen": [estimate.chosen for estimate in estimates],
+        "names": list(estimates[0].names),
+        "provenance": provenance(),
+    }
+    arrays = {
+        field: np.stack([getattr(estimate, field) for estimate in estimates]) for field in ARRAYS
+    }
+    _save(Path(path), about, {"start": where, **arrays})
+    return [{"posterior": name, "n": n, "seconds": seconds, "first": first}]
+
+
+def _timed(f: sx.Integrands, sample: sx.Sample) -> tuple[float, sx.Estimate]:
+    start = time.process_time()
+    estimate = sx.estimate(f, sample)
+    return time.process_time() - start, estimate
+
+
+def _save(path: Path, about: dict, arrays: dict[str, np.ndarray]) -> None:
+    """Whole or not at all: a run that is stopped leaves no half file behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part.npz")
+    np.savez(part, allow_pickle=False, about=np.array(json.dumps(about)), **arrays)
+    part.replace(path)
