@@ -150,13 +150,14 @@ def prepare(
     check_moves(sample)
     penalties = choose_penalties(penalty, family, sample.size, sample.dim)
     objective = LeastSquares() if objective is None else objective
-    x, score, coordinates = _coordinates(sample.x, sample.score)
+    x, score, coordinates = standardised(sample.x, sample.score)
     values = jnp.asarray(wanted.values).reshape(sample.size, -1)
     return Problem(resolve(family, x), penalties, objective, x, score, values), coordinates
 
 
 @jax.jit
-def _coordinates(x: AnyArray, score: AnyArray) -> tuple[jax.Array, jax.Array, AffineMap]:
+def standardised(x: AnyArray, score: AnyArray) -> tuple[jax.Array, jax.Array, AffineMap]:
+    """Draws and scores in coordinates of mean 0 and covariance (or variances) 1, and those."""
     coordinates = standardise(x)
     return *coordinates(x, score), coordinates
 

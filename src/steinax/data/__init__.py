@@ -1,8 +1,18 @@
 """Draws, scores and the integrands evaluated on them."""
 
 from ._affine import AffineMap, standardise
+from ._funnel import FunnelMap, find_funnel
 from ._integrands import Integrands, integrands
 from ._sample import Sample
 from ._stream import Stream
 
-__all__ = ["AffineMap", "Integrands", "Sample", "Stream", "integrands", "standardise"]
+__all__ = [
+    "AffineMap",
+    "FunnelMap",
+    "Integrands",
+    "Sample",
+    "Stream",
+    "find_funnel",
+    "integrands",
+    "standardise",
+]

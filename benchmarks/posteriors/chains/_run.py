@@ -1,0 +1,114 @@
+"""Sampling by NUTS, and the cache of what was sampled.
+
+All replicates run side by side as the chains of one vectorised call. Each chain has its own key, its
+own start and its own warm-up, so that four of them are what four chains of a call by themselves would
+be, and no two replicates share anything.
+"""
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from numpyro.infer import MCMC, NUTS
+
+from .._data import folder as data_folder
+from ._density import check, columns_of, density, first, rows
+from ._model import Model
+from ._registry import MODELS
+
+CHAINS, DRAWS, WARMUP = 4, 250, 1000
+LONG_DRAWS = 5000
+KEYS = {"replicates": 1, "long": 2}
+
+
+class Chains(NamedTuple):
+    """What a sampler leaves.
+
+    Attributes:
+        draws: unconstrained, shape (chain, draw, dim).
+        scores: of the same shape.
+        names: of the columns of `draws`.
+        values: the constrained parameters that posteriordb reports, (chain, draw, k).
+        value_names: of the columns of `values`.
+        diverging: whether the transition to a draw diverged, (chain, draw).
+        seconds: CPU seconds of the call.
+    """
+
+    draws: np.ndarray
+    scores: np.ndarray
+    names: np.ndarray
+    values: np.ndarray
+    value_names: np.ndarray
+    diverging: np.ndarray
+    seconds: np.ndarray
+
+
+def sample(model: Model, folder: Path, key: int, chains: int, draws: int) -> Chains:
+    """Run NUTS in float64 with NumPyro's settings; the scores are those that it computed anyway."""
+    start = time.process_time()
+    with jax.enable_x64(True):
+        starting, moving = jax.random.split(jax.random.key(key))
+        target = density(model, folder, jax.random.split(starting, chains))
+        mcmc = MCMC(
+            NUTS(potential_fn=target.potential),
+            num_warmup=WARMUP,
+            num_samples=draws,
+            num_chains=chains,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+        fields = ("z_grad", "diverging")
+        mcmc.run(moving, init_params=target.start, extra_fields=fields)
+        z, extra = mcmc.get_samples(), mcmc.get_extra_fields()
+        named = jax.jit(jax.vmap(target.constrain))(z)
+        shape = (chains, draws, -1)
+        values = dict(zip(columns_of(first(named)), rows(named).T, strict=True))
+        wanted = np.load(folder / model.posterior / "draws.npz")["names"]
+        return Chains(
+            rows(z).reshape(shape),
+            -rows(extra["z_grad"]).reshape(shape),
+            np.array(columns_of(first(z))),
+            np.stack([values[name] for name in wanted], axis=1).reshape(shape),
+            wanted,
+            np.asarray(extra["diverging"]).reshape(chains, draws),
+            np.array(time.process_time() - start),
+        )
+
+
+def cached(model: Model, folder: Path, cache: Path, kind: str, replicates: int) -> Chains:
+    """The chains of a model from the cache, sampled first if they are not there.
+
+    Args:
+        model: what to sample.
+        folder: of posteriordb.
+        cache: where the chains are kept, a file for each model and kind.
+        kind: "replicates", of 4 x 250 draws each, or "long", 4 x 5000 draws.
+        replicates: how many.
+    """
+    long = kind == "long"
+    chains = CHAINS if long else CHAINS * replicates
+    path = cache / f"{model.posterior}_{kind}{'' if long else f'_{replicates}'}.npz"
+    if not path.exists():
+        found = sample(model, folder, KEYS[kind], chains, LONG_DRAWS if long else DRAWS)
+        cache.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial.npz")
+        np.savez(partial, **found._asdict())
+        partial.rename(path)
+    with np.load(path) as stored:
+        return Chains(**{field: stored[field] for field in Chains._fields})
+
+
+def measure(name: str, replicates: int, cache: str) -> list[dict]:
+    """Check a model, refuse it if it is another, and sample what is not in the cache."""
+    model, folder = MODELS[name], data_folder()
+    difference = check(model, folder)
+    if not difference <= model.tolerance:
+        raise ValueError(
+            f"{name} is not posteriordb's: its gradient or its constrained parameters differ by "
+            f"{difference:.1e}. Compare priors, likelihood and transforms with the Stan program."
+        )
+    for kind in KEYS:
+        cached(model, folder, Path(cache), kind, replicates)
+    return [{"model": name, "difference": difference}]

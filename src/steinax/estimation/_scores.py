@@ -1,0 +1,25 @@
+"""How large the held-out errors of a control variate are, and how large they should be feared."""
+
+import jax
+import jax.numpy as jnp
+
+from .._types import AnyArray
+
+
+def held_out_variance(rest: AnyArray, variance: AnyArray) -> jax.Array:
+    r"""The variance of held-out errors, (..., k), as seen or as expected, whichever is larger.
+
+    A handful of draws far from the others makes most of the variance, and among many candidates
+    one hits them by luck. What the fit expects does not know of that luck: with $v_i$ the expected
+    variance of draw $i$'s error $e_i$, up to a factor, it is the mean of $e_i^2 / v_i$ times the
+    mean of $v_i$.
+
+    Args:
+        rest: f - g on held-out draws, (..., n, k).
+        variance: what the fit expects, up to a factor, (..., n).
+    """
+    square = (rest - jnp.mean(rest, axis=-2, keepdims=True)) ** 2
+    expected = jnp.mean(square / variance[..., None], axis=-2) * jnp.mean(
+        variance, axis=-1, keepdims=True
+    )
+    return jnp.maximum(jnp.mean(square, axis=-2), expected)

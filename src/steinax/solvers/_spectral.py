@@ -1,0 +1,50 @@
+"""A whole grid of noises from one eigendecomposition of the kernel matrix."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import AnyArray, Values
+from ._dual import with_columns
+from ._problem import Folds
+from ._roots import SpectralRoot, noise_floor
+
+
+@eqx.filter_jit
+def spectrum(kernel: AnyArray) -> tuple[jax.Array, jax.Array]:
+    """The eigenvalues, none below zero, and the eigenvectors."""
+    values, vectors = jnp.linalg.eigh(kernel, symmetrize_input=False)
+    return jnp.maximum(values, 0.0), vectors
+
+
+@eqx.filter_jit
+def held_out_grid(
+    decomposed: tuple[AnyArray, AnyArray],
+    columns: AnyArray,
+    f: Values,
+    noises: AnyArray,
+    folds: Folds,
+) -> tuple[jax.Array, jax.Array]:
+    """f - g on draws of folds that g was not fitted to, and its variance, for each noise.
+
+    Args:
+        decomposed: the eigenvalues and eigenvectors of the kernel matrix.
+        columns: a column of ones, and the features of terms without a penalty, (n, q).
+        f: the integrands, (n, k).
+        noises: of the draws, in the units of the kernel, (grid,).
+        folds: where each starts and stops.
+
+    Returns:
+        Arrays of shapes (grid, n, k) and (grid, n).
+    """
+    values, vectors = decomposed
+    floor = noise_floor(jnp.sum(values))
+    centre = jnp.mean(f, axis=0)
+
+    def at(noise: AnyArray) -> tuple[jax.Array, jax.Array]:
+        scale = jax.lax.rsqrt(values + jnp.maximum(noise, floor))
+        system = with_columns(SpectralRoot(vectors, scale), columns)
+        rest, variance = system.held_out(f - centre, folds)
+        return rest + centre, variance
+
+    return jax.lax.map(at, noises)
