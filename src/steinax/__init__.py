@@ -38,7 +38,7 @@ from .objectives import (
 from .solvers import AbstractSolver, Auto, ConjugateGradient, Exact, Stochastic
 from .fitting import ControlVariate, fit
 from .chains import ChainStatistics, chain_statistics
-from .estimation import AbstractSplit, CrossFit, Estimate, HoldOut, InSample, estimate
+from .estimation import AbstractSplit, Candidates, CrossFit, Estimate, HoldOut, InSample, estimate
 
 __all__ = [  # in the order in which data flows
     "Sample",
@@ -91,6 +91,7 @@ __all__ = [  # in the order in which data flows
     "InSample",
     "estimate",
     "Estimate",
+    "Candidates",
     "ChainStatistics",
     "chain_statistics",
 ]

@@ -1,6 +1,7 @@
 """Expectations with control variates, and how sure they are."""
 
+from ._candidates import Candidates
 from ._estimate import Estimate, estimate
 from ._splits import AbstractSplit, CrossFit, HoldOut, InSample
 
-__all__ = ["AbstractSplit", "CrossFit", "Estimate", "HoldOut", "InSample", "estimate"]
+__all__ = ["AbstractSplit", "Candidates", "CrossFit", "Estimate", "HoldOut", "InSample", "estimate"]

@@ -1,110 +1,100 @@
 """The estimate with nothing given: coordinates, candidates and their choice."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
+import jax.numpy as jnp
 import numpy as np
 
-from .._types import AnyArray
 from ..chains import chain_statistics
 from ..data import Integrands, Sample, find_funnel
 from ..data._affine import check_moves
-from ..fitting import random_key, standardised
-from ..objectives import LeastSquares
-from ..solvers import Exact, Folds, Problem
-from ._choice import Choice, Trial, choose
-from ._pilot import DRAWS, Pilot, shortlist
-from ._recipes import Recipe, affordable, polynomial_size
-from ._scores import held_out_variance
+from ..fitting import standardised
+from ..kernels import MedianHeuristic
+from ._arena import Arena, Trial, shortlist
+from ._choice import Choice, choose
+from ._recipes import QUIETEST, Recipe, polynomial_size
 from ._splits import CrossFit
 
 FOLDS = 24  # or a few more, so that each chain has as many
 SEPARATION = 4  # autocorrelation times that a fold should last
-WHOLE = 3000  # draws up to which a kernel is centred on all of them
-LANDMARKS = 500  # on which it is centred otherwise
-COLUMNS = 120  # of a polynomial that is tried without a kernel beside one
+PILOT = 240  # draws on which every candidate is tried first
+COLUMNS = 120  # of a polynomial that is tried alone
+STEPS = 2  # towards less noise, beyond what a pilot chose
+HELPS = 0.02  # of the variance, by which a step must lower it
 
 
-def automatic(wanted: Integrands, sample: Sample) -> tuple[Choice, Folds]:
+def automatic(wanted: Integrands, sample: Sample) -> Choice:
     """Try the candidates on the draws, and choose for each integrand."""
     check_moves(sample)
+    f = wanted.values.reshape(sample.size, -1)
+    scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
+    autocorrelation = np.maximum(sample.size / chain_statistics(wanted.values).ess, 1.0)
+    arena = _arena(sample, f / scale, float(np.median(autocorrelation)))
+    trials = [trial for trial in _trials(arena) if np.isfinite(trial.variance).all()]
+    trials = [Trial(t.recipe, t.rest * scale, t.variance * scale**2) for t in trials]
+    choice = choose(trials, autocorrelation)
+    return replace(choice, note=_note(arena, len(trials)))
+
+
+def _note(arena: Arena, tried: int) -> str:
+    straight = ", a funnel straightened" if arena.straightened else ""
+    return f"the best of {tried} on all draws, {len(arena.folds)} folds{straight}"
+
+
+def _arena(sample: Sample, f: np.ndarray, autocorrelation: float) -> Arena:
+    """The draws in coordinates without funnels, of unit covariance."""
     funnel = find_funnel(sample.x, sample.score)
     x, score = (sample.x, sample.score) if funnel is None else funnel(sample.x, sample.score)
     x, score, _ = standardised(x, score)
-    f = wanted.values.reshape(sample.size, -1)
-    scale = np.maximum(f.std(axis=0), np.finfo(float).tiny)
-    plain = chain_statistics(wanted.values)
-    autocorrelation = np.maximum(sample.size / plain.ess, 1.0)
-    split = blocks(sample.chains, sample.size // sample.chains, float(np.median(autocorrelation)))
-    folds = split.boundaries(sample.chains, sample.size // sample.chains)
-    problem = Problem(None, (), LeastSquares(), x, score, f / scale)  # type: ignore[arg-type]
-    trials = [_trial(recipe, problem, folds) for recipe in _first(problem, folds)]
-    for recipe in _shortlist(problem, folds):
-        trials += _quieter_and_quieter(recipe, problem, folds)
-    trials = [Trial(t.recipe, t.rest * scale, t.variance * scale**2) for t in trials]
-    return choose(trials, autocorrelation), folds
+    length = sample.size // sample.chains
+    folds = blocks(sample.chains, length, autocorrelation).boundaries(sample.chains, length)
+    return Arena(x, score, jnp.asarray(f), folds, MedianHeuristic()(x), funnel is not None)
 
 
 def blocks(chains: int, length: int, autocorrelation: float) -> CrossFit:
     """Many folds, so that each fit has nearly all draws, but none shorter than draws depend."""
-    per_chain = -(-FOLDS // chains)
     longest = int(length / (SEPARATION * autocorrelation))
-    per_chain = min(per_chain, max(longest, 1))
-    if per_chain * chains <= (CrossFit().folds or 8):
-        return CrossFit()
-    return CrossFit(per_chain * chains)
+    folds = chains * min(-(-FOLDS // chains), max(longest, 1))
+    return CrossFit(folds) if folds > 8 else CrossFit()
 
 
-def _first(problem: Problem, folds: Folds) -> list[Recipe]:
-    """Plain Monte Carlo and the polynomials."""
-    n, dim = problem.x.shape
-    train = n * (1 - 1 / len(folds))
-    columns = COLUMNS if n <= WHOLE else 1000
-    return [
-        Recipe(degree)
-        for degree in (0, 1, 2, 3)
-        if affordable(degree, dim, train) and polynomial_size(degree, dim) <= columns
-    ]
+def _trials(arena: Arena) -> Iterator[Trial]:
+    """Plain Monte Carlo, polynomials, and the kernels that do best in a pilot."""
+    n, dim = arena.x.shape
+    for degree in (0, 1, 2, 3):
+        if arena.affords(degree) and polynomial_size(degree, dim) <= COLUMNS:
+            yield from _tried(arena, Recipe(degree))
+    if n < 2 * len(arena.folds):
+        return
+    whole = n <= 2 * PILOT
+    pilot = arena if whole else arena.thinned(PILOT)
+    for recipe in shortlist(pilot.survey(widen=whole), 24 if whole else 4):
+        if whole:
+            yield from _tried(arena, recipe)
+        else:
+            yield from _grown(arena, pilot, recipe)
 
 
-def _shortlist(problem: Problem, folds: Folds) -> list[Recipe]:
-    """The most promising kernels, by a pilot on some of the draws."""
-    n, dim = problem.x.shape
-    count = min(DRAWS, n)
-    if count < 2 * len(folds) or count < dim:
-        return []
-    some = np.linspace(0, n - 1, count).round().astype(int)
-    edges = np.linspace(0, count, len(folds) + 1).round().astype(int)
-    cut = tuple(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    pilot = Pilot(problem.x[some], problem.score[some], problem.f[some], cut)
-    length = 24 if n <= 2 * DRAWS else 5 if n <= 1500 else 3
-    picked = shortlist(pilot.survey(), length)
-    train = n * (1 - 1 / len(folds))
-    richer = [
-        Recipe(2, recipe.kernel, recipe.factor, recipe.noise)
-        for recipe in picked
-        if recipe.degree == 1 and affordable(2, dim, train) and not affordable(2, dim, count)
-    ]
-    return picked + richer
+def _tried(arena: Arena, recipe: Recipe) -> Iterator[Trial]:
+    trial = arena.trial(recipe)
+    if trial is not None:
+        yield trial
 
 
-def _quieter_and_quieter(recipe: Recipe, problem: Problem, folds: Folds) -> list[Trial]:
-    """A recipe at its noise and below, as long as that helps: more draws bear less penalty."""
-    trials = [_trial(recipe, problem, folds)]
-    while len(trials) < 4 and trials[-1].recipe.noise > 1e-13:
-        trials.append(_trial(trials[-1].recipe.quieter(), problem, folds))
-        before, after = (np.log(trial.variance).sum() for trial in trials[-2:])
-        if not after < before - 0.01 * len(trials[-1].variance):
-            break
-    return trials
-
-
-def _trial(recipe: Recipe, problem: Problem, folds: Folds) -> Trial:
-    """Cross-fit one candidate."""
-    n = problem.x.shape[0]
-    if recipe.is_plain:
-        return Trial(recipe, np.asarray(problem.f), np.var(np.asarray(problem.f), axis=0))
-    landmarks = None if n <= WHOLE else LANDMARKS
-    family, penalties = recipe.build(problem.x, problem.score, n * (1 - 1 / len(folds)), landmarks)
-    whole = Problem(family, penalties, problem.objective, problem.x, problem.score, problem.f)
-    held = Exact().crossfit(whole, folds, random_key(None))
-    variance = np.ones(n) if held.variance is None else held.variance
-    seen: AnyArray = held_out_variance(held.rest, variance)
-    return Trial(recipe, np.asarray(held.rest), np.asarray(seen))
+def _grown(arena: Arena, pilot: Arena, recipe: Recipe) -> Iterator[Trial]:
+    """A pilot's recipe for all draws: more of them bear finer detail and less penalty."""
+    if recipe.factor > 1:
+        recipe = replace(recipe, factor=recipe.factor / 2)
+    if recipe.degree == 1 and arena.affords(2) and not pilot.affords(2):
+        recipe = replace(recipe, degree=2)
+    best = np.inf
+    for _ in range(1 + STEPS):
+        trial = arena.trial(recipe)
+        if trial is None:
+            return
+        yield trial
+        now = np.log(trial.variance).mean()
+        if now > best - HELPS or recipe.noise < QUIETEST:
+            return
+        best, recipe = now, replace(recipe, noise=recipe.noise / 100)

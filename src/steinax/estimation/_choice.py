@@ -5,19 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import AnyArray
-from ._recipes import Recipe
+from ._arena import Trial
+from ._candidates import Candidates
 
 POWER = 1.5  # of the variance, in the weights of the candidates when they disagree
 MARGIN = 0.9  # of the plain variance: what a control variate must beat to be used at all
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A candidate's f - g on all draws, each held out, and the variance to reckon with, (k,)."""
-
-    recipe: Recipe
-    rest: np.ndarray
-    variance: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -35,6 +27,19 @@ class Choice:
     best: np.ndarray
     inflation: np.ndarray
     disagreement: np.ndarray
+    note: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What was chosen for each integrand."""
+        return tuple(str(self.trials[trial].recipe) for trial in self.best)
+
+    def candidates(self) -> Candidates:
+        """What was tried, in terms of the plain variance."""
+        variance = np.array([trial.variance for trial in self.trials])
+        plain = np.where(variance[0] > 0, variance[0], 1.0)
+        names = tuple(str(trial.recipe) for trial in self.trials)
+        return Candidates(variance / plain, self.best, names)
 
     @property
     def rest(self) -> np.ndarray:

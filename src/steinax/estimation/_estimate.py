@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -8,13 +9,16 @@ from .._precision import precision
 from .._progress import progress
 from .._show import describe
 from .._types import AnyArray, Key, Series
-from ..chains import chain_statistics
+from ..chains import ChainStatistics, chain_statistics
 from ..data import Integrands, Sample, Stream, integrands
 from ..data._integrands import IntegrandSpec
 from ..families import AbstractFamily, Polynomial
 from ..fitting import prepare, random_key
 from ..objectives import AbstractObjective, AbstractPenalty
 from ..solvers import AbstractSolver, Auto, Exact
+from ._automatic import automatic
+from ._candidates import Candidates
+from ._choice import Choice
 from ._splits import AbstractSplit, CrossFit
 from ._streaming import stream_held_out, stream_problem
 from ._table import table
@@ -32,8 +36,10 @@ class Estimate(eqx.Module):
         ess: effective sample sizes of the controlled series.
         rhat: split R-hat of the controlled series.
         names: of the integrands.
-        chosen: the family, solver and split that were used.
+        chosen: the control variate that each integrand got.
+        note: how it was fitted and used.
         reason: why there is no standard error, or None.
+        candidates: what was tried, if the choice was automatic: print it.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -50,8 +56,10 @@ class Estimate(eqx.Module):
     ess: AnyArray
     rhat: AnyArray
     names: tuple[str, ...] = eqx.field(static=True)
-    chosen: str = eqx.field(static=True)
-    reason: str | None = eqx.field(static=True)
+    chosen: tuple[str, ...] = eqx.field(static=True)
+    note: str = eqx.field(static=True)
+    reason: str | None = eqx.field(static=True, default=None)
+    candidates: Candidates | None = None
 
     def __getitem__(self, name: str) -> "Estimate":
         """The estimate of one integrand, its arrays reduced to numbers."""
@@ -59,7 +67,8 @@ class Estimate(eqx.Module):
             raise KeyError(f"no integrand is called {name!r}: there are {', '.join(self.names)}.")
         i = self.names.index(name)
         arrays = {field: np.asarray(getattr(self, field)[i]) for field in _ARRAYS}
-        return replace(self, names=(name,), **arrays)
+        tried = None if self.candidates is None else self.candidates.of(i)
+        return replace(self, names=(name,), chosen=(self.chosen[i],), candidates=tried, **arrays)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -85,12 +94,15 @@ def estimate(
     r"""Estimate expectations under the target, with a far smaller error than plain averages have.
 
     A control variate $g$ of mean zero is fitted to $f$ on some draws, and $f - g$ is averaged over
-    others; by default in turn, so that every draw is used.
+    others, in turn, so that every draw is used. With no family given, polynomials and kernels of
+    many length-scales and penalties are tried on held-out draws, and the best is chosen for each
+    integrand; plain Monte Carlo is one of them.
 
     Args:
         f: the integrands: a name, a function of one draw, an array, or a dict of these.
         sample: the draws and scores, in memory or as a stream of blocks.
-        family: of control variates; quadratic polynomials by default.
+        family: of control variates; chosen from the draws by default (for a stream
+            `Polynomial(2)`). The arguments below go with a family of your own.
         split: `CrossFit()` by default, or `HoldOut(fraction)` or `InSample()`.
         penalty: on the family's parameters, one for all terms or one for each.
         objective: `LeastSquares()` by default.
@@ -103,28 +115,42 @@ def estimate(
     >>> bool(abs(est.value[0] - 1.0) < 1e-10)
     True
     """
-    family = Polynomial(2) if family is None else family
-    split = CrossFit() if split is None else split
     if isinstance(sample, Stream):
+        family = Polynomial(2) if family is None else family
         return _from_stream(f, sample, family, split, penalty, objective, solver)
     wanted = integrands(f, sample)
+    if family is None:
+        _refuse(split, penalty, objective, solver)
+        with precision(sample.dtype), progress("choosing control variates"):
+            choice = automatic(wanted, sample)
+        return _assemble_choice(wanted, choice)
+    split = CrossFit() if split is None else split
     with precision(sample.dtype), progress("estimating"):
         problem, _ = prepare(wanted, sample, family, penalty, objective)
         solver = Auto() if solver is None else solver
         controlled = split.control(problem, sample.chains, solver, random_key(key))
-    chosen = f"{describe(problem.family)}, {controlled.note}"
-    return _assemble(wanted, controlled.rest, chosen, controlled.no_error)
+    chosen = (describe(problem.family),) * len(wanted.names)
+    return _assemble(wanted, controlled.rest, chosen, controlled.note, controlled.no_error)
+
+
+def _refuse(*given: object) -> None:
+    if any(option is not None for option in given):
+        raise ValueError(
+            "split, penalty, objective and solver go with a family: give one as the third argument, "
+            "such as Polynomial(2), or leave them out and all is chosen from the draws."
+        )
 
 
 def _from_stream(
     f: IntegrandSpec | Integrands,
     stream: Stream,
     family: AbstractFamily,
-    split: AbstractSplit,
+    split: AbstractSplit | None,
     penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
     objective: AbstractObjective | None,
     solver: AbstractSolver | None,
 ) -> Estimate:
+    split = CrossFit() if split is None else split
     if isinstance(f, Integrands) or not (solver is None or isinstance(solver, (Auto, Exact))):
         raise ValueError(
             "a stream is fitted exactly, from moments, block by block: give integrands by name or as "
@@ -135,13 +161,36 @@ def _from_stream(
         plain, rest, names, note = stream_held_out(f, stream, split, problem, coordinates, n)
     shape = (stream.chains, n // stream.chains, len(names))
     wanted = Integrands(plain.reshape(shape), names)
-    return _assemble(wanted, rest.reshape(shape), f"{describe(problem.family)}, {note}", None)
+    chosen = (describe(problem.family),) * len(names)
+    return _assemble(wanted, rest.reshape(shape), chosen, note, None)
 
 
-def _assemble(wanted: Integrands, rest: Series, chosen: str, no_error: str | None) -> Estimate:
-    scale = np.abs(wanted.values).max(axis=(0, 1))
-    plain, better = chain_statistics(wanted.values), chain_statistics(rest, scale)
+def _assemble(
+    wanted: Integrands, rest: Series, chosen: tuple[str, ...], note: str, no_error: str | None
+) -> Estimate:
+    better = chain_statistics(rest, np.abs(wanted.values).max(axis=(0, 1)))
     mcse = better.mcse if no_error is None else np.full_like(better.mcse, np.nan)
+    return _beside_plain(wanted, better, mcse, chosen, note, reason=no_error)
+
+
+def _assemble_choice(wanted: Integrands, choice: Choice) -> Estimate:
+    rest = choice.rest.reshape(wanted.values.shape)
+    better = chain_statistics(rest, np.abs(wanted.values).max(axis=(0, 1)))
+    mcse = np.sqrt(better.mcse**2 * choice.inflation + choice.disagreement)
+    return _beside_plain(
+        wanted, better, mcse, choice.names, choice.note, candidates=choice.candidates()
+    )
+
+
+def _beside_plain(
+    wanted: Integrands,
+    better: ChainStatistics,
+    mcse: AnyArray,
+    chosen: tuple[str, ...],
+    note: str,
+    **more: Any,
+) -> Estimate:
+    plain = chain_statistics(wanted.values)
     return Estimate(
         better.mean,
         mcse,
@@ -152,5 +201,6 @@ def _assemble(wanted: Integrands, rest: Series, chosen: str, no_error: str | Non
         better.rhat,
         wanted.names,
         chosen,
-        no_error,
+        note,
+        **more,
     )

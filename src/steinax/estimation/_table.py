@@ -1,6 +1,7 @@
 """An estimate as people read it."""
 
 import io
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
 
 ROWS = 20  # of a long estimate that are shown
 WIDTH = 100
+CHOICES = 3  # that are named
 
 
 def table(estimate: "Estimate") -> str:
@@ -28,10 +30,21 @@ def table(estimate: "Estimate") -> str:
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
     if len(estimate.names) > ROWS:
         lines.append(f"... and {len(estimate.names) - ROWS} more")
-    lines.append(estimate.chosen)
+    lines += _chosen(estimate)
     if estimate.reason is not None:
         lines.append(f"no standard error ({estimate.reason}); use CrossFit() to have one")
     return "\n".join(lines)
+
+
+def _chosen(estimate: "Estimate") -> list[str]:
+    """How the estimate was made: each choice once, with the number of integrands it serves."""
+    counts = Counter(estimate.chosen)
+    if len(counts) == 1:
+        return [f"{estimate.chosen[0]}, {estimate.note}"]
+    lines = [f"{count} of {len(estimate)}: {name}" for name, count in counts.most_common(CHOICES)]
+    if len(counts) > CHOICES:
+        lines.append(f"... and {len(counts) - CHOICES} more choices: see .chosen and .candidates")
+    return [*lines, estimate.note]
 
 
 _COLUMNS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat")

@@ -38,7 +38,22 @@ class CholeskyRoot(AbstractRoot):
         return solve_triangular(self.factor, right, lower=True, trans=1)
 
     def inverse(self) -> jax.Array:
-        return self.whiten(jnp.eye(len(self.factor), dtype=self.factor.dtype))
+        return inverse_triangular(self.factor)
+
+
+class IdentityRoot(AbstractRoot):
+    """The root where there is no kernel, K = 0: ordinary least squares."""
+
+    size: int = eqx.field(static=True)
+
+    def whiten(self, right: AnyArray) -> jax.Array:
+        return jnp.asarray(right)
+
+    def whiten_transposed(self, right: AnyArray) -> jax.Array:
+        return jnp.asarray(right)
+
+    def inverse(self) -> jax.Array:
+        return jnp.eye(self.size)
 
 
 class SpectralRoot(AbstractRoot):
@@ -55,6 +70,19 @@ class SpectralRoot(AbstractRoot):
 
     def inverse(self) -> jax.Array:
         return self.scale[:, None] * self.vectors.T
+
+
+def inverse_triangular(factor: AnyArray, leaf: int = 128) -> jax.Array:
+    """The inverse of a lower triangular matrix, by halves: a third of the work of a full solve."""
+    n = len(factor)
+    if n <= leaf:
+        return solve_triangular(factor, jnp.eye(n, dtype=factor.dtype), lower=True)
+    half = n // 2
+    first = inverse_triangular(factor[:half, :half], leaf)
+    last = inverse_triangular(factor[half:, half:], leaf)
+    below = -last @ (factor[half:, :half] @ first)
+    zeros = jnp.zeros((half, n - half), factor.dtype)
+    return jnp.block([[first, zeros], [below, last]])
 
 
 def cholesky_root(kernel: AnyArray) -> CholeskyRoot:

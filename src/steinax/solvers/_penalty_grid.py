@@ -1,4 +1,4 @@
-"""A whole grid of noises from one eigendecomposition of the kernel matrix."""
+"""Held-out errors for a kernel matrix: for a whole grid of noises from one decomposition."""
 
 import equinox as eqx
 import jax
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .._types import AnyArray, Values
 from ._dual import with_columns
 from ._problem import Folds
-from ._roots import SpectralRoot, noise_floor
+from ._roots import IdentityRoot, SpectralRoot, cholesky_root, noise_floor
 
 
 @eqx.filter_jit
@@ -48,3 +48,14 @@ def held_out_grid(
         return rest + centre, variance
 
     return jax.lax.map(at, noises)
+
+
+@eqx.filter_jit
+def held_out_once(
+    kernel: AnyArray | None, columns: AnyArray, f: Values, noise: AnyArray, folds: Folds
+) -> tuple[jax.Array, jax.Array]:
+    """The same for one noise, by a Cholesky factorisation or, without a kernel, none."""
+    centre = jnp.mean(f, axis=0)
+    root = IdentityRoot(len(f)) if kernel is None else cholesky_root(kernel / noise)
+    rest, variance = with_columns(root, columns).held_out(f - centre, folds)
+    return rest + centre, variance

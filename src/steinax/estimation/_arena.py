@@ -1,0 +1,161 @@
+"""Where candidates are tried: draws, integrands and folds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import AnyArray, Points, Scalar, Values
+from ..families import KernelTranslates, Polynomial
+from ..kernels import AbstractKernel
+from ..solvers import Folds
+from ..solvers._penalty_grid import held_out_grid, held_out_once, spectrum
+from ._recipes import GRIDS, NOISES, Grid, Recipe, affordable
+from ._scores import held_out_variance
+
+NARROWEST, WIDEST = 0.25, 256.0  # as far as a grid may widen itself
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate's f - g on all draws, each held out, and the variance to reckon with, (k,)."""
+
+    recipe: Recipe
+    rest: np.ndarray
+    variance: np.ndarray
+
+
+@dataclass(frozen=True)
+class Arena:
+    """Standardised draws with their scores, integrands, folds, and the median distance."""
+
+    x: Points
+    score: Points
+    f: Values
+    folds: Folds
+    median: Scalar
+    straightened: bool = False  # whether a funnel was
+
+    def thinned(self, count: int) -> "Arena":
+        """The same with so many of the draws, evenly spaced, and as many folds."""
+        n = len(self.x)
+        some = np.linspace(0, n - 1, count).round().astype(int)
+        edges = np.linspace(0, count, len(self.folds) + 1).round().astype(int).tolist()
+        cut = tuple(pairwise(edges))
+        return Arena(self.x[some], self.score[some], self.f[some], cut, self.median)
+
+    def affords(self, degree: int) -> bool:
+        """Whether there are draws enough for a polynomial without a penalty."""
+        return affordable(degree, self.x.shape[1], len(self.x) * (1 - 1 / len(self.folds)))
+
+    def survey(self, widen: bool) -> dict[Recipe, np.ndarray]:
+        """The held-out variance of every candidate, (k,).
+
+        One eigendecomposition serves all penalties of a kernel, and all polynomials beside it.
+
+        Args:
+            widen: whether length-scales go on growing while the best is the longest; they always
+                go on shrinking while the best is the shortest.
+        """
+        found: dict[Recipe, np.ndarray] = {}
+        for grid in GRIDS:
+            waiting = list(grid.factors)
+            while waiting:
+                found |= dict(self._penalties(grid, waiting.pop(0)))
+                if not waiting:
+                    waiting = _beyond(grid.kernel, found, widen)
+        return found
+
+    def _penalties(self, grid: Grid, factor: float) -> Iterator[tuple[Recipe, np.ndarray]]:
+        """Every polynomial and penalty with one kernel."""
+        kernel, size = self._gram(grid.kernel, factor)
+        if not np.isfinite(size):
+            return
+        decomposed = spectrum(kernel)
+        for degree in filter(self.affords, grid.degrees):
+            columns = _columns(degree, self.x, self.score)
+            noises = jnp.asarray(NOISES) * size
+            rest, variance = held_out_grid(decomposed, columns, self.f, noises, self.folds)
+            for noise, score in zip(NOISES, _variance(rest, variance), strict=True):
+                yield Recipe(degree, grid.kernel, factor, noise), np.asarray(score)
+
+    def trial(self, recipe: Recipe) -> Trial | None:
+        """Cross-fit one candidate; None where its kernel overflows, the tails being too heavy."""
+        if recipe.kernel is None and recipe.degree == 0:
+            f = np.asarray(self.f)
+            return Trial(recipe, f, np.maximum(f.var(axis=0), np.finfo(f.dtype).tiny))
+        kernel, size = None, 1.0
+        if recipe.kernel is not None:
+            kernel, size = self._gram(recipe.kernel, recipe.factor)
+        if not np.isfinite(size):
+            return None
+        columns = _columns(recipe.degree, self.x, self.score)
+        noise = jnp.asarray(recipe.noise * size)
+        rest, variance = held_out_once(kernel, columns, self.f, noise, self.folds)
+        return Trial(recipe, np.asarray(rest), np.asarray(_variance(rest, variance)))
+
+    def _gram(self, kernel: type[AbstractKernel], factor: float) -> tuple[AnyArray, float]:
+        made = kernel(factor * self.median)  # type: ignore[call-arg]
+        matrix, size, worst = _gram(made, self.x, self.score)
+        return matrix, float(size) if np.isfinite(worst) else np.inf
+
+
+def _beyond(
+    kernel: type[AbstractKernel], found: dict[Recipe, np.ndarray], widen: bool
+) -> list[float]:
+    """The next length-scales, where the best of an integrand lies on the edge of the grid."""
+    mine = {recipe: score for recipe, score in found.items() if recipe.kernel is kernel}
+    if not mine:
+        return []
+    factors = np.array([recipe.factor for recipe in mine])
+    best = factors[np.argmin(list(mine.values()), axis=0)]
+    low, high = factors.min(), factors.max()
+    shorter = [low / 2] if np.any(best == low) and low / 2 >= NARROWEST else []
+    longer = [2 * high] if widen and np.any(best == high) and 2 * high <= WIDEST else []
+    return shorter + longer
+
+
+@eqx.filter_jit
+def _gram(kernel: AbstractKernel, x: Points, score: Points) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """The Stein kernel of all pairs, its median variance and its largest."""
+    matrix = KernelTranslates(kernel).feature_matrix((x, score), x, score)
+    own = jnp.diag(matrix)
+    return matrix, jnp.median(own), jnp.max(own)
+
+
+@eqx.filter_jit
+def _columns(degree: int, x: Points, score: Points) -> AnyArray:
+    """Ones, and the features of a polynomial."""
+    ones = jnp.ones((len(x), 1), x.dtype)
+    if degree == 0:
+        return ones
+    features = Polynomial(degree).feature_matrix(None, x, score)
+    return jnp.concatenate([ones, features], axis=1)
+
+
+@eqx.filter_jit
+def _variance(rest: AnyArray, variance: AnyArray) -> AnyArray:
+    return jnp.maximum(held_out_variance(rest, variance), jnp.finfo(rest.dtype).tiny)
+
+
+def shortlist(found: dict[Recipe, np.ndarray], length: int) -> list[Recipe]:
+    """The best recipe of each kernel over all integrands, then those that help the worst served.
+
+    They are judged by the sum over integrands of the logarithm of the best variance among them.
+    """
+    recipes, scores = list(found), np.log(np.array(list(found.values())))
+    picked: list[int] = []
+    for grid in GRIDS:
+        mine = [i for i, recipe in enumerate(recipes) if recipe.kernel is grid.kernel]
+        if mine:
+            picked.append(min(mine, key=lambda i: scores[i].sum()))
+    while picked and len(picked) < length:
+        best = scores[picked].min(axis=0)
+        gain = np.minimum(scores, best).sum(axis=1)
+        if not gain.min() < best.sum():
+            break
+        picked.append(int(np.argmin(gain)))
+    return [recipes[i] for i in dict.fromkeys(picked)]
