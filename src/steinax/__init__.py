@@ -38,7 +38,17 @@ from .objectives import (
 from .solvers import AbstractSolver, Auto, ConjugateGradient, Exact, Stochastic
 from .fitting import ControlVariate, fit
 from .chains import ChainStatistics, chain_statistics
-from .estimation import AbstractSplit, Candidates, CrossFit, Estimate, HoldOut, InSample, estimate
+from .estimation import (
+    AbstractSplit,
+    Candidates,
+    CrossFit,
+    Estimate,
+    HoldOut,
+    InSample,
+    WeightedDraws,
+    estimate,
+    weigh,
+)
 
 __all__ = [  # in the order in which data flows
     "Sample",
@@ -92,6 +102,8 @@ __all__ = [  # in the order in which data flows
     "estimate",
     "Estimate",
     "Candidates",
+    "weigh",
+    "WeightedDraws",
     "ChainStatistics",
     "chain_statistics",
 ]

@@ -81,5 +81,3 @@ def test_finds_none_where_there_is_none() -> None:
             assert find_funnel(x, -x) is None
     student = rng.standard_t(5, size=(400, 3))
     assert find_funnel(student, -6 * student / (5 + student**2)) is None
-
-

@@ -59,7 +59,7 @@ class TestHonesty:
     @pytest.mark.parametrize("row", registry.SPLITS, ids=str)
     def test_every_split_estimates(self, row) -> None:
         """Within 6 standard errors of plain Monte Carlo: 1e-8 false alarms."""
-        found = sx.estimate(TARGET.functions, SAMPLE, split=row.make())
+        found = sx.estimate(TARGET.functions, SAMPLE, sx.Polynomial(2), split=row.make())
         error = np.abs(found.value - TARGET.expectations)
         assert np.all(error < 6 * found.plain_mcse)
 
@@ -104,7 +104,7 @@ class TestRefuses:
 
     def test_a_fraction_that_leaves_nothing(self) -> None:
         with pytest.raises(ValueError, match=r"use another fraction, or CrossFit\(\)"):
-            sx.estimate("x", SAMPLE, split=sx.HoldOut(0.001))
+            sx.estimate("x", SAMPLE, sx.Polynomial(2), split=sx.HoldOut(0.001))
 
     def test_too_few_draws_for_a_family_without_a_penalty(self) -> None:
         with pytest.raises(ValueError, match=r"give that term a penalty.*or use a lower degree"):

@@ -58,7 +58,7 @@ def test_is_the_solver_that_it_chose(family) -> None:
     assert auto.note.startswith("chosen for ") and auto.note.endswith(exact.note)
     ours, theirs = sx.estimate(f, sample, family), sx.estimate(f, sample, family, solver=sx.Exact())
     assert ours.value == theirs.value
-    assert "chosen for " in ours.chosen
+    assert "chosen for " in ours.note
 
 
 def test_works_for_what_is_not_linear() -> None:

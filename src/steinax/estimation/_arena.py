@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,10 +13,14 @@ from .._types import AnyArray, Points, Scalar, Values
 from ..families import KernelTranslates, Polynomial
 from ..kernels import AbstractKernel
 from ..solvers import Folds
-from ..solvers._penalty_grid import held_out_grid, held_out_once, spectrum
-from ._recipes import GRIDS, NOISES, Grid, Recipe, affordable
+from ..solvers._linear_map import DualMap
+from ..solvers._penalty_grid import held_out_grid, held_out_once, linear_map_once, spectrum
+from ._large import landmark_errors
+from ._recipes import NOISES, Grid, Recipe, affordable
 from ._scores import held_out_variance
 
+LEAST = 1e-35  # variance of an integrand of variance 1: less is rounding error
+WHOLE = 3000  # draws up to which kernels are centred on all of them
 NARROWEST, WIDEST = 0.25, 256.0  # as far as a grid may widen itself
 
 
@@ -51,25 +56,28 @@ class Arena:
         """Whether there are draws enough for a polynomial without a penalty."""
         return affordable(degree, self.x.shape[1], len(self.x) * (1 - 1 / len(self.folds)))
 
-    def survey(self, widen: bool) -> dict[Recipe, np.ndarray]:
-        """The held-out variance of every candidate, (k,).
+    def survey(self, grids: tuple[Grid, ...], widen: bool) -> list[Trial]:
+        """Every candidate of some grids.
 
         One eigendecomposition serves all penalties of a kernel, and all polynomials beside it.
 
         Args:
+            grids: of candidates.
             widen: whether length-scales go on growing while the best is the longest; they always
                 go on shrinking while the best is the shortest.
         """
-        found: dict[Recipe, np.ndarray] = {}
-        for grid in GRIDS:
+        found: list[Trial] = []
+        for grid in grids:
+            mine: list[Trial] = []
             waiting = list(grid.factors)
             while waiting:
-                found |= dict(self._penalties(grid, waiting.pop(0)))
+                mine += self._penalties(grid, waiting.pop(0))
                 if not waiting:
-                    waiting = _beyond(grid.kernel, found, widen)
+                    waiting = _beyond(mine, widen)
+            found += mine
         return found
 
-    def _penalties(self, grid: Grid, factor: float) -> Iterator[tuple[Recipe, np.ndarray]]:
+    def _penalties(self, grid: Grid, factor: float) -> Iterator[Trial]:
         """Every polynomial and penalty with one kernel."""
         kernel, size = self._gram(grid.kernel, factor)
         if not np.isfinite(size):
@@ -79,14 +87,17 @@ class Arena:
             columns = _columns(degree, self.x, self.score)
             noises = jnp.asarray(NOISES) * size
             rest, variance = held_out_grid(decomposed, columns, self.f, noises, self.folds)
-            for noise, score in zip(NOISES, _variance(rest, variance), strict=True):
-                yield Recipe(degree, grid.kernel, factor, noise), np.asarray(score)
+            each = zip(NOISES, np.asarray(rest), np.asarray(_variance(rest, variance)), strict=True)
+            for noise, series, score in each:
+                yield Trial(Recipe(degree, grid.kernel, factor, noise), series, score)
 
     def trial(self, recipe: Recipe) -> Trial | None:
         """Cross-fit one candidate; None where its kernel overflows, the tails being too heavy."""
         if recipe.kernel is None and recipe.degree == 0:
             f = np.asarray(self.f)
-            return Trial(recipe, f, np.maximum(f.var(axis=0), np.finfo(f.dtype).tiny))
+            return Trial(recipe, f, np.maximum(f.var(axis=0), LEAST))
+        if len(self.x) > WHOLE:
+            return self._large(recipe)
         kernel, size = None, 1.0
         if recipe.kernel is not None:
             kernel, size = self._gram(recipe.kernel, recipe.factor)
@@ -97,21 +108,38 @@ class Arena:
         rest, variance = held_out_once(kernel, columns, self.f, noise, self.folds)
         return Trial(recipe, np.asarray(rest), np.asarray(_variance(rest, variance)))
 
+    def _large(self, recipe: Recipe) -> Trial | None:
+        """The same without a matrix of all pairs."""
+        kernel, size = None, 1.0
+        if recipe.kernel is not None:
+            kernel = recipe.kernel(recipe.factor * self.median)  # type: ignore[call-arg]
+            size = float(_median_variance(kernel, self.x, self.score))
+        if not np.isfinite(size):
+            return None
+        points = (self.x, self.score, self.f)
+        rest, variance = landmark_errors(recipe, kernel, size, points, self.folds)
+        return Trial(recipe, rest, np.asarray(_variance(rest, variance)))
+
+    def linear_map(self, recipe: Recipe) -> DualMap:
+        """One candidate's cross-fitting, for any integrands."""
+        kernel, size = None, 1.0
+        if recipe.kernel is not None:
+            kernel, size = self._gram(recipe.kernel, recipe.factor)
+        columns = _columns(recipe.degree, self.x, self.score)
+        return linear_map_once(kernel, columns, jnp.asarray(recipe.noise * size), self.folds)
+
     def _gram(self, kernel: type[AbstractKernel], factor: float) -> tuple[AnyArray, float]:
         made = kernel(factor * self.median)  # type: ignore[call-arg]
         matrix, size, worst = _gram(made, self.x, self.score)
         return matrix, float(size) if np.isfinite(worst) else np.inf
 
 
-def _beyond(
-    kernel: type[AbstractKernel], found: dict[Recipe, np.ndarray], widen: bool
-) -> list[float]:
+def _beyond(trials: list[Trial], widen: bool) -> list[float]:
     """The next length-scales, where the best of an integrand lies on the edge of the grid."""
-    mine = {recipe: score for recipe, score in found.items() if recipe.kernel is kernel}
-    if not mine:
+    if not trials:
         return []
-    factors = np.array([recipe.factor for recipe in mine])
-    best = factors[np.argmin(list(mine.values()), axis=0)]
+    factors = np.array([trial.recipe.factor for trial in trials])
+    best = factors[np.argmin([trial.variance for trial in trials], axis=0)]
     low, high = factors.min(), factors.max()
     shorter = [low / 2] if np.any(best == low) and low / 2 >= NARROWEST else []
     longer = [2 * high] if widen and np.any(best == high) and 2 * high <= WIDEST else []
@@ -127,6 +155,12 @@ def _gram(kernel: AbstractKernel, x: Points, score: Points) -> tuple[AnyArray, A
 
 
 @eqx.filter_jit
+def _median_variance(kernel: AbstractKernel, x: Points, score: Points) -> AnyArray:
+    operator = KernelTranslates(kernel).operator
+    return jnp.median(jax.vmap(lambda x, s: kernel.stein(operator, x, s, x, s))(x, score))
+
+
+@eqx.filter_jit
 def _columns(degree: int, x: Points, score: Points) -> AnyArray:
     """Ones, and the features of a polynomial."""
     ones = jnp.ones((len(x), 1), x.dtype)
@@ -138,24 +172,23 @@ def _columns(degree: int, x: Points, score: Points) -> AnyArray:
 
 @eqx.filter_jit
 def _variance(rest: AnyArray, variance: AnyArray) -> AnyArray:
-    return jnp.maximum(held_out_variance(rest, variance), jnp.finfo(rest.dtype).tiny)
+    return jnp.maximum(held_out_variance(rest, variance), LEAST)
 
 
-def shortlist(found: dict[Recipe, np.ndarray], length: int) -> list[Recipe]:
+def shortlist(trials: list[Trial], length: int) -> list[Recipe]:
     """The best recipe of each kernel over all integrands, then those that help the worst served.
 
     They are judged by the sum over integrands of the logarithm of the best variance among them.
     """
-    recipes, scores = list(found), np.log(np.array(list(found.values())))
-    picked: list[int] = []
-    for grid in GRIDS:
-        mine = [i for i, recipe in enumerate(recipes) if recipe.kernel is grid.kernel]
-        if mine:
-            picked.append(min(mine, key=lambda i: scores[i].sum()))
+    scores = np.log(np.array([trial.variance for trial in trials]))
+    by_kernel: dict[object, list[int]] = {}
+    for i, trial in enumerate(trials):
+        by_kernel.setdefault(trial.recipe.kernel, []).append(i)
+    picked = [min(mine, key=lambda i: scores[i].sum()) for mine in by_kernel.values()]
     while picked and len(picked) < length:
         best = scores[picked].min(axis=0)
         gain = np.minimum(scores, best).sum(axis=1)
         if not gain.min() < best.sum():
             break
         picked.append(int(np.argmin(gain)))
-    return [recipes[i] for i in dict.fromkeys(picked)]
+    return [trials[i].recipe for i in picked]

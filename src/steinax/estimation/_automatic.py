@@ -11,23 +11,31 @@ from ..data import Integrands, Sample, find_funnel
 from ..data._affine import check_moves
 from ..fitting import standardised
 from ..kernels import MedianHeuristic
-from ._arena import Arena, Trial, shortlist
+from ..solvers._linear_map import DualMap
+from ._arena import WHOLE, Arena, Trial, shortlist
 from ._choice import Choice, choose
-from ._recipes import QUIETEST, Recipe, polynomial_size
+from ._recipes import GRIDS, QUIETEST, THOROUGH, Recipe, polynomial_size
 from ._splits import CrossFit
 
 FOLDS = 24  # or a few more, so that each chain has as many
 SEPARATION = 4  # autocorrelation times that a fold should last
 PILOT = 240  # draws on which every candidate is tried first
 COLUMNS = 120  # of a polynomial that is tried alone
+MANY_COLUMNS = 500  # the same, where draws are many
+MANY = 30_000  # draws beyond which only polynomials are tried
+SHORTLIST = 4  # kernels that go on from the pilot to all draws
+HARD = 1e-6  # of the plain variance: where more is left, the search goes on
+LONGEST = 1500  # draws for which it may
 STEPS = 2  # towards less noise, beyond what a pilot chose
+NOTHING = 1e-10  # of the variance: what leaves less is perfect for an integrand
+WORST = 1.5  # times the plain variance: the most that weights may leave of an integrand
 HELPS = 0.02  # of the variance, by which a step must lower it
 
 
 def automatic(wanted: Integrands, sample: Sample) -> Choice:
     """Try the candidates on the draws, and choose for each integrand."""
     check_moves(sample)
-    f = wanted.values.reshape(sample.size, -1)
+    f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
     autocorrelation = np.maximum(sample.size / chain_statistics(wanted.values).ess, 1.0)
     arena = _arena(sample, f / scale, float(np.median(autocorrelation)))
@@ -37,6 +45,24 @@ def automatic(wanted: Integrands, sample: Sample) -> Choice:
     return replace(choice, note=_note(arena, len(trials)))
 
 
+def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
+    """The one candidate that serves all integrands best, its name, and how it was chosen.
+
+    Among those that make no integrand much worse it leaves the least variance, in the geometric mean
+    over integrands of parts of the plain one. What interpolates smooth integrands perfectly can
+    multiply the variance of others by thousands.
+    """
+    choice = automatic(wanted, sample)
+    left = choice.candidates().left
+    score = np.log(np.maximum(left, NOTHING)).mean(axis=1)
+    best = int(np.argmin(np.where(left.max(axis=1) <= WORST, score, np.inf)))
+    recipe = choice.trials[best].recipe
+    autocorrelation = np.maximum(sample.size / chain_statistics(wanted.values).ess, 1.0)
+    f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
+    arena = _arena(sample, f, float(np.median(autocorrelation)))
+    return arena.linear_map(recipe), str(recipe), choice.note
+
+
 def _note(arena: Arena, tried: int) -> str:
     straight = ", a funnel straightened" if arena.straightened else ""
     return f"the best of {tried} on all draws, {len(arena.folds)} folds{straight}"
@@ -44,8 +70,10 @@ def _note(arena: Arena, tried: int) -> str:
 
 def _arena(sample: Sample, f: np.ndarray, autocorrelation: float) -> Arena:
     """The draws in coordinates without funnels, of unit covariance."""
-    funnel = find_funnel(sample.x, sample.score)
-    x, score = (sample.x, sample.score) if funnel is None else funnel(sample.x, sample.score)
+    x, score = np.asarray(sample.x, np.float64), np.asarray(sample.score, np.float64)
+    funnel = find_funnel(x, score)
+    if funnel is not None:
+        x, score = funnel(x, score)
     x, score, _ = standardised(x, score)
     length = sample.size // sample.chains
     folds = blocks(sample.chains, length, autocorrelation).boundaries(sample.chains, length)
@@ -55,31 +83,29 @@ def _arena(sample: Sample, f: np.ndarray, autocorrelation: float) -> Arena:
 def blocks(chains: int, length: int, autocorrelation: float) -> CrossFit:
     """Many folds, so that each fit has nearly all draws, but none shorter than draws depend."""
     longest = int(length / (SEPARATION * autocorrelation))
-    folds = chains * min(-(-FOLDS // chains), max(longest, 1))
+    many = FOLDS if chains * length <= WHOLE else 8  # each is then fitted anew
+    folds = chains * min(-(-many // chains), max(longest, 1))
     return CrossFit(folds) if folds > 8 else CrossFit()
 
 
-def _trials(arena: Arena) -> Iterator[Trial]:
-    """Plain Monte Carlo, polynomials, and the kernels that do best in a pilot."""
+def _trials(arena: Arena) -> list[Trial]:
+    """Plain Monte Carlo, polynomials and kernels, more of them where they help little."""
     n, dim = arena.x.shape
-    for degree in (0, 1, 2, 3):
-        if arena.affords(degree) and polynomial_size(degree, dim) <= COLUMNS:
-            yield from _tried(arena, Recipe(degree))
-    if n < 2 * len(arena.folds):
-        return
-    whole = n <= 2 * PILOT
-    pilot = arena if whole else arena.thinned(PILOT)
-    for recipe in shortlist(pilot.survey(widen=whole), 24 if whole else 4):
-        if whole:
-            yield from _tried(arena, recipe)
-        else:
-            yield from _grown(arena, pilot, recipe)
-
-
-def _tried(arena: Arena, recipe: Recipe) -> Iterator[Trial]:
-    trial = arena.trial(recipe)
-    if trial is not None:
-        yield trial
+    columns = COLUMNS if n <= WHOLE else MANY_COLUMNS
+    degrees = [degree for degree in (0, 1, 2, 3) if polynomial_size(degree, dim) <= columns]
+    trials = list(filter(None, map(arena.trial, map(Recipe, filter(arena.affords, degrees)))))
+    if n < 2 * len(arena.folds) or n > MANY:
+        return trials
+    if n <= 2 * PILOT:
+        return trials + arena.survey(GRIDS, widen=True)
+    pilot = arena.thinned(PILOT)
+    length = SHORTLIST if n <= LONGEST else 3
+    for recipe in shortlist(pilot.survey(GRIDS, widen=False), length):
+        trials += _grown(arena, pilot, recipe)
+    left = np.min([trial.variance for trial in trials], axis=0) / trials[0].variance
+    if n <= LONGEST and np.log(left).mean() > np.log(HARD):
+        trials += arena.survey(THOROUGH, widen=False)
+    return trials
 
 
 def _grown(arena: Arena, pilot: Arena, recipe: Recipe) -> Iterator[Trial]:

@@ -121,7 +121,7 @@ def estimate(
     wanted = integrands(f, sample)
     if family is None:
         _refuse(split, penalty, objective, solver)
-        with precision(sample.dtype), progress("choosing control variates"):
+        with precision(np.float64), progress("choosing control variates"):
             choice = automatic(wanted, sample)
         return _assemble_choice(wanted, choice)
     split = CrossFit() if split is None else split
@@ -176,7 +176,7 @@ def _assemble(
 def _assemble_choice(wanted: Integrands, choice: Choice) -> Estimate:
     rest = choice.rest.reshape(wanted.values.shape)
     better = chain_statistics(rest, np.abs(wanted.values).max(axis=(0, 1)))
-    mcse = np.sqrt(better.mcse**2 * choice.inflation + choice.disagreement)
+    mcse = np.hypot(better.mcse * np.sqrt(choice.inflation), np.sqrt(choice.disagreement))
     return _beside_plain(
         wanted, better, mcse, choice.names, choice.note, candidates=choice.candidates()
     )

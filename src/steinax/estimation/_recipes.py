@@ -28,6 +28,11 @@ GRIDS = (
     Grid(SquaredExponential, (1.0, 2.0, 4.0, 8.0, 16.0, 32.0), (1, 2, 3)),
     Grid(InverseMultiquadric, (1.0, 2.0, 4.0, 8.0, 16.0), (0, 2)),
 )
+THOROUGH = (
+    Grid(ExponentialDotProduct, (4.0, 8.0), (0,)),
+    Grid(SquaredExponential, (1.0, 4.0, 8.0, 32.0), (1, 2)),
+    Grid(InverseMultiquadric, (2.0, 4.0, 8.0), (0, 2)),
+)
 
 
 @dataclass(frozen=True)

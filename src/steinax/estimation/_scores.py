@@ -5,6 +5,8 @@ import jax.numpy as jnp
 
 from .._types import AnyArray
 
+BELIEVED = 3.0
+
 
 def held_out_variance(rest: AnyArray, variance: AnyArray) -> jax.Array:
     r"""The variance of held-out errors, (..., k), as seen or as expected, whichever is larger.
@@ -12,7 +14,7 @@ def held_out_variance(rest: AnyArray, variance: AnyArray) -> jax.Array:
     A handful of draws far from the others makes most of the variance, and among many candidates
     one hits them by luck. What the fit expects does not know of that luck: with $v_i$ the expected
     variance of draw $i$'s error $e_i$, up to a factor, it is the mean of $e_i^2 / v_i$ times the
-    mean of $v_i$.
+    mean of $v_i$. It is believed up to three times of what was seen.
 
     Args:
         rest: f - g on held-out draws, (..., n, k).
@@ -22,4 +24,5 @@ def held_out_variance(rest: AnyArray, variance: AnyArray) -> jax.Array:
     expected = jnp.mean(square / variance[..., None], axis=-2) * jnp.mean(
         variance, axis=-1, keepdims=True
     )
-    return jnp.maximum(jnp.mean(square, axis=-2), expected)
+    seen = jnp.mean(square, axis=-2)
+    return jnp.clip(expected, seen, BELIEVED * seen)

@@ -44,7 +44,10 @@ class InSample(AbstractSplit):
     ) -> Controlled:
         solution = solver.solve(problem, key)
         values = solution.evaluate(problem.x, problem.score)
-        why = "in-sample: the control variate was fitted to the draws it is averaged over"
+        why = (
+            "in-sample, the control variate was fitted to the draws it is averaged over; use CrossFit() "
+            "to have one"
+        )
         return Controlled(_by_chain(problem.f - values, chains), why, solution.note)
 
 

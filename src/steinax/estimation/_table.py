@@ -32,7 +32,7 @@ def table(estimate: "Estimate") -> str:
         lines.append(f"... and {len(estimate.names) - ROWS} more")
     lines += _chosen(estimate)
     if estimate.reason is not None:
-        lines.append(f"no standard error ({estimate.reason}); use CrossFit() to have one")
+        lines.append(f"no standard error: {estimate.reason}")
     return "\n".join(lines)
 
 

@@ -33,9 +33,9 @@ def layers(dim: int, degree: int) -> tuple[Layer, ...]:
         repeats = [t[:-1].count(t[-1]) for t in tuples]
         made.append(
             Layer(
-                parent=np.array([index[j - 1][t[:-1]] for t in tuples]),
-                last=np.array([t[-1] for t in tuples]),
-                grandparent=np.array([index[j - 2][t[:-2]] for t in tuples]),
+                parent=np.array([index[j - 1][t[:-1]] for t in tuples], np.int32),
+                last=np.array([t[-1] for t in tuples], np.int32),
+                grandparent=np.array([index[j - 2][t[:-2]] for t in tuples], np.int32),
                 repeats=np.array(repeats, dtype=float),
                 norm=np.array([_norm(t) for t in tuples]),
             )

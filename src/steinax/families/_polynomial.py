@@ -51,7 +51,9 @@ class Polynomial(AbstractLinearFamily):
         scaled = [x]
         for j, layer in enumerate(layers(x.shape[0], self.degree), start=2):
             values.append(values[-1][layer.parent] * x[layer.last])
-            scaled.append(values[-1] * (layer.norm * _weight(j, x.shape[0]) ** 0.5))
+            scaled.append(
+                values[-1] * jnp.asarray(layer.norm * _weight(j, x.shape[0]) ** 0.5, x.dtype)
+            )
         return jnp.concatenate(scaled)
 
     def features(self, state: PyTree, x: Point, score: Point) -> jax.Array:
@@ -64,11 +66,13 @@ class Polynomial(AbstractLinearFamily):
         scaled = [score]
         for j, layer in enumerate(layers(x.shape[0], self.degree), start=2):
             parent = values[-1][layer.parent]
-            derivative = layer.repeats * values[-2][layer.grandparent]
+            derivative = jnp.asarray(layer.repeats, x.dtype) * values[-2][layer.grandparent]
             moved = parent * score[layer.last] + x[layer.last] * stein[-1][layer.parent]
             values.append(parent * x[layer.last])
             stein.append(moved + 2 * derivative)
-            scaled.append(stein[-1] * (layer.norm * _weight(j, x.shape[0]) ** 0.5))
+            scaled.append(
+                stein[-1] * jnp.asarray(layer.norm * _weight(j, x.shape[0]) ** 0.5, x.dtype)
+            )
         return jnp.concatenate(scaled)
 
     def cross_gram(

@@ -13,45 +13,84 @@ from ._problem import Folds
 class Blocks(eqx.Module):
     """The factors of the diagonal blocks of P, padded to one size, and what belongs to them."""
 
-    rest: AnyArray  # the root of P: P = rest' rest
+    rows: AnyArray  # A of P = A A' - B B', a row for each draw
+    free: AnyArray  # B
     tau: AnyArray  # the weights of the intercept
     factors: AnyArray  # (fold, size, size)
-    index: np.ndarray  # (fold, size)
-    inside: np.ndarray  # (fold, size)
+    folds: Folds = eqx.field(static=True)
+
+    def held_out(self, alpha: Values, intercept: AnyArray) -> jax.Array:
+        r"""f - g on every draw, with g fitted to the other folds, from what a fit to all leaves.
+
+        $e_B + c - \tau_B^\top e_B$ on a fold $B$, with $e_B = P_{BB}^{-1} \alpha_B$.
+        """
+        error = self.solve(alpha)
+        return error + intercept - self.sums(self.tau[:, None] * error)
+
+    def weights(self) -> jax.Array:
+        r"""The weights $w$ with which the mean of $f - g$ over all folds is $w^\top f$: (n,).
+
+        $w = P z + \tau$ with $z_B = P_{BB}^{-1} (1 - n_B \tau_B) / n$.
+        """
+        count = self.sums(jnp.ones_like(self.tau)[:, None])[:, 0]
+        z = self.solve(((1 - count * self.tau) / len(self.tau))[:, None])
+        return self.project(z)[:, 0] + self.tau
+
+    def project(self, right: Values) -> jax.Array:
+        """P b."""
+        return self.rows @ (self.rows.T @ right) - self.free @ (self.free.T @ right)
 
     def solve(self, right: Values) -> jax.Array:
         """The solutions of all blocks' systems, one below the other."""
-        parts = jnp.where(self.inside[..., None], right[self.index], 0.0)
+        parts = self._parts(right)
         solved = jax.vmap(lambda factor, b: cho_solve((factor, True), b))(self.factors, parts)
         return self._flat(solved)
 
     def solve_diagonal(self) -> jax.Array:
         """The diagonals of the blocks' inverses: (n,)."""
-        eye = jnp.eye(self.index.shape[1], dtype=self.factors.dtype)
+        eye = jnp.eye(self.factors.shape[1], dtype=self.factors.dtype)
         inverse = jax.vmap(lambda factor: solve_triangular(factor, eye, lower=True))(self.factors)
         return self._flat(jnp.sum(inverse**2, axis=1)[..., None])[:, 0]
 
     def sums(self, values: Values) -> jax.Array:
         """The sum over a draw's fold, at every draw."""
-        parts = jnp.where(self.inside[..., None], values[self.index], 0.0)
+        parts = self._parts(values)
         total = jnp.sum(parts, axis=1, keepdims=True)
         return self._flat(jnp.broadcast_to(total, parts.shape))
 
+    def _parts(self, values: Values) -> jax.Array:
+        """The rows of each fold, padded with zeros: (fold, size, k)."""
+        index, inside = _places(self.folds)
+        return jnp.where(inside[..., None], values[index], 0.0)
+
     def _flat(self, parts: AnyArray) -> jax.Array:
-        return parts.reshape(-1, parts.shape[-1])[np.flatnonzero(self.inside.ravel())]
+        _, inside = _places(self.folds)
+        return parts.reshape(-1, parts.shape[-1])[np.flatnonzero(inside)]
 
 
-def blocks_of(rest: AnyArray, tau: AnyArray, folds: Folds) -> Blocks:
-    """The factors of the diagonal blocks of P = rest' rest, (n, n)."""
-    start, stop = np.array(folds).T
-    place = start[:, None] + np.arange(max(stop - start))
-    inside = place < stop[:, None]
-    index = np.where(inside, place, start[:, None])
+def blocks_of(rows: AnyArray, free: AnyArray, tau: AnyArray, folds: Folds) -> Blocks:
+    """The factors of the diagonal blocks of P = A A' - B B'.
+
+    Args:
+        rows: A, the transposed inverse of the root, a row for each draw.
+        free: B, the same projected on what is free of penalty.
+        tau: the weights of the intercept.
+        folds: where each starts and stops.
+    """
+    index, inside = _places(folds)
 
     def factorise(own: AnyArray, mine: AnyArray) -> jax.Array:
-        columns = jnp.where(mine, rest[:, own], 0.0)
-        block = columns.T @ columns
+        a, b = (jnp.where(mine[:, None], part[own], 0.0) for part in (rows, free))
+        block = a @ a.T - b @ b.T
         floor = jnp.finfo(block.dtype).eps * jnp.trace(block)
         return jnp.linalg.cholesky(block + jnp.diag(jnp.where(mine, floor, 1.0)))
 
-    return Blocks(rest, tau, jax.vmap(factorise)(index, inside), index, inside)
+    return Blocks(rows, free, tau, jax.vmap(factorise)(index, inside), folds)
+
+
+def _places(folds: Folds) -> tuple[np.ndarray, np.ndarray]:
+    """The draws of each fold, and which of them are not padding: (fold, size) each."""
+    start, stop = np.array(folds, np.int32).T
+    place = start[:, None] + np.arange(max(stop - start), dtype=np.int32)
+    inside = place < stop[:, None]
+    return np.where(inside, place, start[:, None]), inside

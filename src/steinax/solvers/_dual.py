@@ -42,26 +42,14 @@ class Dual(eqx.Module):
         belongs to the penalty, $e_B$ has the covariance $P_{BB}^{-1}$, whose diagonal is returned.
         """
         beta, alpha = self.coefficients(f)
-        blocks = self._blocks(folds)
-        error = blocks.solve(alpha)
-        moved = blocks.sums(blocks.tau[:, None] * error)
-        return error + beta[0] - moved, blocks.solve_diagonal()
+        blocks = self.blocks(folds)
+        return blocks.held_out(alpha, beta[0]), blocks.solve_diagonal()
 
-    def weights(self, folds: Folds) -> jax.Array:
-        r"""The weights $w$ with which the mean of $f - g$ over all folds is $w^	op f$: (n,).
-
-        $w = P z + \tau$ with $z_B = P_{BB}^{-1} (1 - n_B \tau_B) / n$.
-        """
-        blocks = self._blocks(folds)
-        n, count = len(blocks.tau), blocks.sums(jnp.ones((len(blocks.tau), 1)))[:, 0]
-        z = blocks.solve(((1 - count * blocks.tau) / n)[:, None])
-        return (blocks.rest.T @ (blocks.rest @ z))[:, 0] + blocks.tau
-
-    def _blocks(self, folds: Folds) -> Blocks:
-        inverse = self.root.inverse()
-        projected = self.basis.T @ inverse
-        tau = solve_triangular(self.upper, projected)[0]
-        return blocks_of(inverse - self.basis @ projected, tau, folds)
+    def blocks(self, folds: Folds) -> Blocks:
+        """What leaving out each fold in turn needs."""
+        rows = self.root.inverse().T
+        free = rows @ self.basis
+        return blocks_of(rows, free, solve_triangular(self.upper, free.T)[0], folds)
 
 
 def dual(terms: tuple[Term, ...], x: Points, score: Points) -> Dual:

@@ -31,19 +31,20 @@ class Exact(AbstractSolver):
     dual: bool | None = eqx.field(static=True, default=None)
 
     def solve(self, problem: Problem, key: Key) -> Solution:
-        dual_form, note = self._plan(problem, problem.x.shape[0])
+        dual_form, note = self.plan(problem, problem.x.shape[0])
         intercept, coef, states = _solve(problem, dual_form)
         return linear_solution(problem, states, coef, intercept, note)
 
     def crossfit(self, problem: Problem, folds: Folds, key: Key) -> HeldOut:
-        if not _one_factorisation(problem):
+        if not one_factorisation(problem):
             return super().crossfit(problem, folds, key)
         largest = max(stop - start for start, stop in folds)
-        dual_form, note = self._plan(problem, problem.x.shape[0] - largest)
+        dual_form, note = self.plan(problem, problem.x.shape[0] - largest)
         rest, variance = _held_out(problem, dual_form, folds)
         return HeldOut(rest, note, variance)
 
-    def _plan(self, problem: Problem, train: int) -> tuple[bool, str]:
+    def plan(self, problem: Problem, train: int) -> tuple[bool, str]:
+        """Whether the dual form is taken for so many draws to fit to, and a note that says so."""
         p, free = unknowns(problem)
         primal_only = has_mean_square(problem)
         dual_form = p + 1 > train if self.dual is None else self.dual
@@ -59,7 +60,7 @@ class Exact(AbstractSolver):
         return False, f"exact, primal: {p} coefficients, {train} draws"
 
 
-def _one_factorisation(problem: Problem) -> bool:
+def one_factorisation(problem: Problem) -> bool:
     """Whether leaving draws out of the data leaves them out of everything else too.
 
     A mean square of g is a mean over the training draws; a function centred on a held-out draw

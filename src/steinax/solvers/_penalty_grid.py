@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from .._types import AnyArray, Values
 from ._dual import with_columns
+from ._linear_map import DualMap
 from ._problem import Folds
 from ._roots import IdentityRoot, SpectralRoot, cholesky_root, noise_floor
 
@@ -59,3 +60,13 @@ def held_out_once(
     root = IdentityRoot(len(f)) if kernel is None else cholesky_root(kernel / noise)
     rest, variance = with_columns(root, columns).held_out(f - centre, folds)
     return rest + centre, variance
+
+
+@eqx.filter_jit
+def linear_map_once(
+    kernel: AnyArray | None, columns: AnyArray, noise: AnyArray, folds: Folds
+) -> DualMap:
+    """The same for integrands that come later."""
+    root = IdentityRoot(len(columns)) if kernel is None else cholesky_root(kernel / noise)
+    blocks = with_columns(root, columns).blocks(folds)
+    return DualMap(blocks, blocks.solve_diagonal())

@@ -1,0 +1,105 @@
+"""Functions of expectations, as series whose mean is the value: the delta method."""
+
+from statistics import NormalDist
+
+import numpy as np
+
+from .._types import AnyArray, Series
+
+SURE = 3.0  # standard errors from zero that a variance, or a denominator, should be
+
+
+def standard_deviation(first: Series, second: Series) -> tuple[np.ndarray, np.ndarray]:
+    r"""The series of a standard deviation, and that of its variance, from those of f and f².
+
+    With $m_1, m_2$ the means of the two and $\sigma^2 = m_2 - m_1^2$, the series
+    $\sigma + (r_2 - m_2 - 2 m_1 (r_1 - m_1)) / 2 \sigma$ has the mean $\sigma$ and, to first order, the
+    error of $\sigma$. It is NaN where $\sigma^2$ is not positive.
+    """
+    m1, m2 = first.mean(axis=(0, 1)), second.mean(axis=(0, 1))
+    variance = m2 - m1**2
+    sigma = np.sqrt(np.where(variance > 0, variance, np.nan))
+    moved = second - m2 - 2 * m1 * (first - m1)
+    return sigma + moved / (2 * sigma), variance + moved
+
+
+def ratio(above: Series, below: AnyArray) -> np.ndarray:
+    r"""The series of a ratio of expectations.
+
+    With $m_f, m_g$ the means of the two and $\rho = m_f / m_g$, it is $\rho + (r_f - m_f - \rho\,
+    (r_g - m_g)) / m_g$. It is NaN where $m_g$ is zero.
+    """
+    m, mean = above.mean(axis=(0, 1)), below.mean(axis=(0, 1))
+    denominator = np.where(mean == 0, np.nan, mean)
+    value = m / denominator
+    return value + (above - m - value * (below - mean)) / denominator
+
+
+class Quantiles:
+    r"""The inverse of the weighted distribution functions $F(x) = \sum_i w_i 1\{f_i \le x\}$.
+
+    Negative weights make $F$ fall in places. Sorting its values makes it monotone, and brings it
+    nearer to any monotone one (Chernozhukov, Fernández-Val and Galichon, Biometrika 2009). Between
+    draws it is interpolated; beyond the first and the last of them it is NaN.
+
+    Args:
+        values: of the integrands, (chain, draw, k).
+        weights: of the draws, (chain, draw), with sum 1.
+        levels: at which the quantiles are wanted, (q,); all arrays below are over k times q.
+    """
+
+    def __init__(self, values: Series, weights: AnyArray, levels: np.ndarray):
+        self.levels = np.tile(levels, values.shape[-1])
+        self.repeated = np.repeat(values, len(levels), axis=-1)
+        order = np.argsort(self.repeated.reshape(weights.size, -1), axis=0, kind="stable")
+        self.ordered = np.take_along_axis(self.repeated.reshape(weights.size, -1), order, axis=0)
+        own = weights.ravel()[order]
+        self.heights = np.sort(np.cumsum(own, axis=0) - own / 2, axis=0)
+        self.value = self.at(self.levels)
+
+    def at(self, levels: np.ndarray) -> np.ndarray:
+        """The quantiles at other levels."""
+        columns = zip(levels, self.heights.T, self.ordered.T, strict=True)
+        return np.array([np.interp(q, x, y, left=np.nan, right=np.nan) for q, x, y in columns])
+
+    def indicators(self) -> np.ndarray:
+        """Whether a draw lies below the quantile: series of mean q, but for the jumps of F."""
+        return (self.repeated <= self.value).astype(self.repeated.dtype)
+
+    def error(self, of_levels: np.ndarray, ess: np.ndarray) -> np.ndarray:
+        """The standard error of F over its slope: half the distance of quantiles that far apart.
+
+        That near, few draws lie between them. So the slope is taken over a wider distance, that of
+        Hall and Sheather (J. R. Stat. Soc. B, 1988).
+
+        Args:
+            of_levels: the standard errors of F at the quantiles.
+            ess: effective sample sizes of the indicators.
+        """
+        wide = np.maximum(
+            of_levels, [_bandwidth(*one) for one in zip(self.levels, ess, strict=True)]
+        )
+        distance = self.at(self.levels + wide) - self.at(self.levels - wide)
+        return distance / 2 * of_levels / wide
+
+
+def _bandwidth(q: float, ess: float) -> float:
+    """How far to look to either side of the level q for the slope of a quantile function."""
+    normal = NormalDist()
+    place = normal.inv_cdf(q)
+    curvature = 1.5 * normal.pdf(place) ** 2 / (2 * place**2 + 1)
+    best = (normal.inv_cdf(0.975) ** 2 * curvature / ess) ** (1 / 3)
+    return min(best, q / 2, (1 - q) / 2)
+
+
+def systematic(weights: np.ndarray, count: int, uniform: float) -> np.ndarray:
+    """Systematic resampling: each draw as often as its weight says, rounded up or down.
+
+    Args:
+        weights: none below zero, (n,).
+        count: how many indices.
+        uniform: a number from 0 to 1, drawn at random.
+    """
+    total = np.cumsum(weights)
+    places = (np.arange(count) + uniform) / count * total[-1]
+    return np.minimum(np.searchsorted(total, places, side="right"), len(weights) - 1)
