@@ -52,6 +52,11 @@ def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
     over integrands of parts of the plain one. What interpolates smooth integrands perfectly can
     multiply the variance of others by thousands.
     """
+    if sample.size > WHOLE:
+        raise ValueError(
+            f"{sample.size} draws: weights are chosen without a family for up to {WHOLE}. Give one, such "
+            "as weigh(sample, Polynomial(2)), or thin the draws."
+        )
     choice = automatic(wanted, sample)
     left = choice.candidates().left
     score = np.log(np.maximum(left, NOTHING)).mean(axis=1)
@@ -115,7 +120,7 @@ def _grown(arena: Arena, pilot: Arena, recipe: Recipe) -> Iterator[Trial]:
     if recipe.degree == 1 and arena.affords(2) and not pilot.affords(2):
         recipe = replace(recipe, degree=2)
     best = np.inf
-    for _ in range(1 + STEPS):
+    for _ in range(1 + STEPS if len(arena.x) <= WHOLE else 1):
         trial = arena.trial(recipe)
         if trial is None:
             return
