@@ -8,7 +8,7 @@ from .._types import AnyArray
 from ._arena import Trial
 from ._candidates import Candidates
 
-MARGIN = 0.9  # of the plain variance: what a control variate must beat to be used at all
+MARGIN = 3.0  # standard errors below the plain variance that a control variate must be, roughly
 MIXED = 8  # candidates at most in a mixture
 NEAR = 4.0  # times the least variance: what a candidate of a mixture may have
 STEPS = 200  # of the search for the weights of a mixture
@@ -71,7 +71,7 @@ def choose(trials: list[Trial], autocorrelation: AnyArray) -> Choice:
     _, n, k = series.shape
     mixture, rest, mixed = np.zeros((len(trials), k)), np.empty((n, k)), np.empty(k)
     for i in range(k):
-        usable = _usable(variance[:, i])
+        usable = _usable(variance[:, i], 1 - MARGIN / np.sqrt(n))
         part = series[usable, :, i]
         weights, mixed[i] = _mix(part, variance[usable, i])
         mixture[usable, i] = weights
@@ -85,10 +85,10 @@ def choose(trials: list[Trial], autocorrelation: AnyArray) -> Choice:
     return Choice(trials, mixture, rest, inflation, disagreement)
 
 
-def _usable(variance: np.ndarray) -> np.ndarray:
+def _usable(variance: np.ndarray, ratio: float) -> np.ndarray:
     """The best few candidates; plain Monte Carlo alone where nothing is clearly better."""
     order = np.argsort(variance)[:MIXED]
-    if variance[order[0]] > MARGIN * variance[0]:
+    if variance[order[0]] >= ratio * variance[0]:
         return np.array([0])
     return order[variance[order] <= NEAR * variance[order[0]]]
 
