@@ -144,7 +144,7 @@ def _saved(n: int, blocks: int, error: float, told: float) -> _rows.Saved:
         "dim": 2,
         "seconds": 0.5,
         "first_seconds": 5.0,
-        "chosen": ["Polynomial(2)"] * blocks,
+        "chosen": [["Polynomial(2)"]] * blocks,
         "names": ["a", "b", "square of a", "square of b"],
         "provenance": {"source": "abc", "cpu": "a processor"},
     }

@@ -1,6 +1,8 @@
 """From saved estimates to rows of results: one row for each posterior and number of draws."""
 
 import json
+import re
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -29,7 +31,7 @@ class Row(TypedDict):
     seconds: float
     first_seconds: float
     gains: dict[str, float]
-    chosen: list[str]
+    chosen: dict[str, int]
     provenance: dict[str, str | int]
 
 
@@ -59,11 +61,16 @@ def make_row(posterior: str, n: int, found: Saved, references: Saved) -> Row:
     half = len(names) // 2
     groups = {"means": range(half), "squares": range(half, 2 * half)}
     figures = asdict(score(trials, names, groups))
-    about = {
-        key: found.about[key] for key in ("dim", "seconds", "first_seconds", "chosen", "provenance")
-    }
+    about = {key: found.about[key] for key in ("dim", "seconds", "first_seconds", "provenance")}
+    figures["chosen"] = count_choices(found.about["chosen"])
     figures["reference_shift"] = _shift(references)
     return Row(posterior=posterior, n=n, blocks=len(found.start), **figures, **about)
+
+
+def count_choices(chosen: list[list[str]]) -> dict[str, int]:
+    """How often each sort of candidate led, its numbers left out."""
+    sorts = (re.sub(r"\([^)]*median\).*|, mixed.*", "", one) for each in chosen for one in each)
+    return dict(Counter(sorts).most_common())
 
 
 def _reference(start: np.ndarray, n: int, found: Saved) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 import steinax as sx
 
 from .._data import folder
+from .._rows import count_choices
 from .._score import Trials, score, standardised
 from ._registry import MODELS
 from ._run import CHAINS, DRAWS, Chains, cached
@@ -145,7 +146,7 @@ def measure(name: str, replicates: int, cache: str) -> list[dict]:
         "sampling_seconds": float(chains.seconds) / replicates,
         "seconds": float(np.median([seconds for _, seconds in calls])),
         "first_seconds": first,
-        "chosen": [found.chosen for found, _ in calls],
+        "chosen": count_choices([found.chosen for found, _ in calls]),
     }
     rhat = np.array([np.max(one.rhat) for one in plain])
     row |= where_mixed(table, rhat, labels(chains), means, errors)
