@@ -84,10 +84,12 @@ class Arena:
             return
         decomposed = spectrum(kernel)
         for degree in filter(self.affords, grid.degrees):
-            columns = _columns(degree, self.x, self.score)
+            columns = columns_of(degree, self.x, self.score)
             noises = jnp.asarray(NOISES) * size
             rest, variance = held_out_grid(decomposed, columns, self.f, noises, self.folds)
-            each = zip(NOISES, np.asarray(rest), np.asarray(_variance(rest, variance)), strict=True)
+            each = zip(
+                NOISES, np.asarray(rest), np.asarray(variance_of(rest, variance)), strict=True
+            )
             for noise, series, score in each:
                 yield Trial(Recipe(degree, grid.kernel, factor, noise), series, score)
 
@@ -103,10 +105,10 @@ class Arena:
             kernel, size = self._gram(recipe.kernel, recipe.factor)
         if not np.isfinite(size):
             return None
-        columns = _columns(recipe.degree, self.x, self.score)
+        columns = columns_of(recipe.degree, self.x, self.score)
         noise = jnp.asarray(recipe.noise * size)
         rest, variance = held_out_once(kernel, columns, self.f, noise, self.folds)
-        return Trial(recipe, np.asarray(rest), np.asarray(_variance(rest, variance)))
+        return Trial(recipe, np.asarray(rest), np.asarray(variance_of(rest, variance)))
 
     def _large(self, recipe: Recipe) -> Trial | None:
         """The same without a matrix of all pairs."""
@@ -118,14 +120,14 @@ class Arena:
             return None
         points = (self.x, self.score, self.f)
         rest, variance = landmark_errors(recipe, kernel, size, points, self.folds)
-        return Trial(recipe, rest, np.asarray(_variance(rest, variance)))
+        return Trial(recipe, rest, np.asarray(variance_of(rest, variance)))
 
     def linear_map(self, recipe: Recipe) -> DualMap:
         """One candidate's cross-fitting, for any integrands."""
         kernel, size = None, 1.0
         if recipe.kernel is not None:
             kernel, size = self._gram(recipe.kernel, recipe.factor)
-        columns = _columns(recipe.degree, self.x, self.score)
+        columns = columns_of(recipe.degree, self.x, self.score)
         return linear_map_once(kernel, columns, jnp.asarray(recipe.noise * size), self.folds)
 
     def _gram(self, kernel: type[AbstractKernel], factor: float) -> tuple[AnyArray, float]:
@@ -161,7 +163,7 @@ def _median_variance(kernel: AbstractKernel, x: Points, score: Points) -> AnyArr
 
 
 @eqx.filter_jit
-def _columns(degree: int, x: Points, score: Points) -> AnyArray:
+def columns_of(degree: int, x: Points, score: Points) -> AnyArray:
     """Ones, and the features of a polynomial."""
     ones = jnp.ones((len(x), 1), x.dtype)
     if degree == 0:
@@ -171,7 +173,8 @@ def _columns(degree: int, x: Points, score: Points) -> AnyArray:
 
 
 @eqx.filter_jit
-def _variance(rest: AnyArray, variance: AnyArray) -> AnyArray:
+def variance_of(rest: AnyArray, variance: AnyArray) -> AnyArray:
+    """The held-out variance to reckon with, never zero."""
     return jnp.maximum(held_out_variance(rest, variance), LEAST)
 
 

@@ -11,9 +11,11 @@ from ..data import Integrands, Sample, find_funnel
 from ..data._affine import check_moves
 from ..fitting import standardised
 from ..kernels import MedianHeuristic
+from ..kernels._directional import Directional
 from ..solvers._linear_map import DualMap
 from ._arena import WHOLE, Arena, Trial, shortlist
 from ._choice import Choice, choose
+from ._directions import DIMENSIONS, INTEGRANDS, directional
 from ._recipes import GRIDS, QUIETEST, THOROUGH, Recipe, polynomial_size
 from ._splits import CrossFit
 
@@ -59,8 +61,9 @@ def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
         )
     choice = automatic(wanted, sample)
     left = choice.candidates().left
+    own = [trial.recipe.kernel is Directional for trial in choice.trials]  # not one for all
     score = np.log(np.maximum(left, NOTHING)).mean(axis=1)
-    best = int(np.argmin(np.where(left.max(axis=1) <= WORST, score, np.inf)))
+    best = int(np.argmin(np.where((left.max(axis=1) <= WORST) & ~np.array(own), score, np.inf)))
     recipe = choice.trials[best].recipe
     autocorrelation = np.maximum(sample.size / chain_statistics(wanted.values).ess, 1.0)
     f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
@@ -108,6 +111,8 @@ def _trials(arena: Arena) -> list[Trial]:
     for recipe in shortlist(pilot.survey(GRIDS, widen=False), length):
         trials += _grown(arena, pilot, recipe)
     left = np.min([trial.variance for trial in trials], axis=0) / trials[0].variance
+    if n <= LONGEST and dim >= DIMENSIONS and arena.f.shape[1] <= INTEGRANDS and arena.affords(1):
+        trials += directional(arena)
     if n <= LONGEST and np.log(left).mean() > np.log(HARD):
         trials += arena.survey(THOROUGH, widen=False)
     return trials
