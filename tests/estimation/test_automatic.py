@@ -75,7 +75,19 @@ class TestSays:
         assert self.FOUND["sine"].chosen == self.FOUND.chosen[:1]
 
     def test_the_choice_below_the_table(self) -> None:
-        assert "the best of" in repr(self.FOUND).splitlines()[-1]
+        assert "the best of" in repr(self.FOUND)
+
+
+class TestWarns:
+    def test_where_one_draw_makes_most_of_the_error(self) -> None:
+        a, b = np.random.default_rng(0).normal(size=(2, 4, 100))
+        x = np.stack([a, b + a**2 / 2], axis=-1)
+        found = sx.estimate("x", sx.Sample(x, np.stack([a * b - a, -b], axis=-1)))
+        assert "one draw makes most of the error" in found.note
+
+    def test_not_where_many_draws_do(self) -> None:
+        noise = np.random.default_rng(1).normal(size=(4, 60, 3))
+        assert "one draw" not in sx.estimate(noise, SAMPLE).note
 
 
 class TestFolds:
