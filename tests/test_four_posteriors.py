@@ -6,10 +6,9 @@ what was measured (see docs/benchmarks/posteriors.md for all 22, and more draws)
 
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 from benchmarks.posteriors._data import load, starts
-from benchmarks.posteriors._score import Score, Trials, score
+from benchmarks.posteriors._score import Score, against_the_others, score
 
 import steinax as sx
 
@@ -35,15 +34,9 @@ WIDE = Ask("diamonds-diamonds", 1500, 1.1)  # 26 dimensions
 def _score(name: str, **options) -> Score:
     posterior = load(name)
     found = [sx.estimate(*posterior.block(int(start), N), **options) for start in starts(N, BLOCKS)]
-    value, mcse, plain = (
-        np.array([getattr(one, field) for one in found])
-        for field in ("value", "mcse", "plain_value")
-    )
-    others = (value.sum(axis=0) - value) / (BLOCKS - 1)
-    error = np.sqrt((mcse**2).sum(axis=0) - mcse**2) / (BLOCKS - 1)
     k = len(posterior.names) // 2
     groups = {"means": range(k), "squares": range(k, 2 * k)}
-    return score(Trials(value, mcse, plain, others, error), posterior.names, groups)
+    return score(against_the_others(found), posterior.names, groups)
 
 
 @pytest.mark.slow

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import steinax as sx
+
 NORMAL_95 = 1.959963984540054
 ROUNDING = np.finfo(np.float64).eps
 
@@ -38,6 +40,16 @@ class Trials:
                 raise ValueError(
                     f"`{name}` holds numbers that are not finite: no score is fair to it."
                 )
+
+
+def against_the_others(found: Sequence[sx.Estimate]) -> Trials:
+    """Each estimate against the average of all the others, its own error counted."""
+    value, mcse, plain = (
+        np.array([getattr(one, name) for one in found]) for name in ("value", "mcse", "plain_value")
+    )
+    others = (value.sum(axis=0) - value) / (len(found) - 1)
+    error = np.sqrt((mcse**2).sum(axis=0) - mcse**2) / (len(found) - 1)
+    return Trials(value, mcse, plain, others, error)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import steinax as sx
 from .._pinned import ROOT, pin
 from .._provenance import provenance
 from ._data import folder
-from ._score import Trials, score
+from ._score import against_the_others, score
 
 LENGTH, REPLICATES, POINTS = 250, 20, 10
 
@@ -39,13 +39,8 @@ def run() -> dict:
         start = time.process_time()
         found.append(sx.estimate(f[part], sx.Sample(draws[part], scores[part])))
         seconds.append(time.process_time() - start)
-    value, mcse, plain = (
-        np.array([getattr(one, name) for one in found]) for name in ("value", "mcse", "plain_value")
-    )
-    others = (value.sum(axis=0) - value) / (REPLICATES - 1)
-    error = np.sqrt((mcse**2).sum(axis=0) - mcse**2) / (REPLICATES - 1)
     names = [f"point {i}" for i in range(POINTS)]
-    figures = score(Trials(value, mcse, plain, others, error), names, {"all": range(POINTS)})
+    figures = score(against_the_others(found), names, {"all": range(POINTS)})
     return asdict(figures) | {"seconds": float(np.median(seconds[1:]))} | provenance()
 
 

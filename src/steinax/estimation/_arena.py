@@ -100,13 +100,9 @@ class Arena:
             return Trial(recipe, f, np.maximum(f.var(axis=0), LEAST))
         if len(self.x) > WHOLE:
             return self._large(recipe)
-        kernel, size = None, 1.0
-        if recipe.kernel is not None:
-            kernel, size = self._gram(recipe.kernel, recipe.factor)
-        if not np.isfinite(size):
+        kernel, columns, noise = self._system(recipe)
+        if not np.isfinite(noise):
             return None
-        columns = columns_of(recipe.degree, self.x, self.score)
-        noise = jnp.asarray(recipe.noise * size)
         rest, variance = held_out_once(kernel, columns, self.f, noise, self.folds)
         return Trial(recipe, np.asarray(rest), np.asarray(variance_of(rest, variance)))
 
@@ -124,15 +120,19 @@ class Arena:
 
     def linear_map(self, recipe: Recipe) -> DualMap:
         """One candidate's cross-fitting, for any integrands."""
+        return linear_map_once(*self._system(recipe), self.folds)
+
+    def _system(self, recipe: Recipe) -> tuple[AnyArray | None, AnyArray, AnyArray]:
+        """The kernel matrix, the columns without a penalty, and the noise in the kernel's units."""
         kernel, size = None, 1.0
         if recipe.kernel is not None:
             kernel, size = self._gram(recipe.kernel, recipe.factor)
         columns = columns_of(recipe.degree, self.x, self.score)
-        return linear_map_once(kernel, columns, jnp.asarray(recipe.noise * size), self.folds)
+        return kernel, columns, jnp.asarray(recipe.noise * size)
 
     def _gram(self, kernel: type[AbstractKernel], factor: float) -> tuple[AnyArray, float]:
         made = kernel(factor * self.median)  # type: ignore[call-arg]
-        matrix, size, worst = _gram(made, self.x, self.score)
+        matrix, size, worst = gram_of(made, self.x, self.score)
         return matrix, float(size) if np.isfinite(worst) else np.inf
 
 
@@ -149,7 +149,9 @@ def _beyond(trials: list[Trial], widen: bool) -> list[float]:
 
 
 @eqx.filter_jit
-def _gram(kernel: AbstractKernel, x: Points, score: Points) -> tuple[AnyArray, AnyArray, AnyArray]:
+def gram_of(
+    kernel: AbstractKernel, x: Points, score: Points
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """The Stein kernel of all pairs, its median variance and its largest."""
     matrix = KernelTranslates(kernel).feature_matrix((x, score), x, score)
     own = jnp.diag(matrix)

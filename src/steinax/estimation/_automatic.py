@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 
+from .._types import AnyArray
 from ..chains import chain_statistics
 from ..data import Integrands, Sample, find_funnel
 from ..data._affine import check_moves
@@ -35,17 +36,23 @@ ONE_DRAW = 0.5  # of the variance that is left, from which on one draw makes mos
 HELPS = 0.02  # of the variance, by which a step must lower it
 
 
-def automatic(wanted: Integrands, sample: Sample) -> Choice:
-    """Try the candidates on the draws, and choose for each integrand."""
+def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice, Arena]:
+    """Try the candidates on the draws, and choose for each integrand.
+
+    Args:
+        wanted: the integrands.
+        sample: the draws and scores.
+        ess: the effective sample sizes of the integrands, (k,).
+    """
     check_moves(sample)
     f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
-    autocorrelation = np.maximum(sample.size / chain_statistics(wanted.values).ess, 1.0)
+    autocorrelation = np.maximum(sample.size / ess, 1.0)
     arena = _arena(sample, f / scale, float(np.median(autocorrelation)))
     trials = [trial for trial in _trials(arena) if np.isfinite(trial.variance).all()]
     trials = [Trial(t.recipe, t.rest * scale, t.variance * scale**2) for t in trials]
     choice = choose(trials, autocorrelation)
-    return replace(choice, note=_note(arena, len(trials)) + _warning(choice.rest))
+    return replace(choice, note=_note(arena, len(trials)) + _warning(choice.rest)), arena
 
 
 def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
@@ -60,15 +67,12 @@ def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
             f"{sample.size} draws: weights are chosen without a family for up to {WHOLE}. Give one, such "
             "as weigh(sample, Polynomial(2)), or thin the draws."
         )
-    choice = automatic(wanted, sample)
+    choice, arena = automatic(wanted, sample, chain_statistics(wanted.values).ess)
     left = choice.candidates().left
     own = [trial.recipe.kernel is Directional for trial in choice.trials]  # not one for all
     score = np.log(np.maximum(left, NOTHING)).mean(axis=1)
     best = int(np.argmin(np.where((left.max(axis=1) <= WORST) & ~np.array(own), score, np.inf)))
     recipe = choice.trials[best].recipe
-    autocorrelation = np.maximum(sample.size / chain_statistics(wanted.values).ess, 1.0)
-    f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
-    arena = _arena(sample, f, float(np.median(autocorrelation)))
     return arena.linear_map(recipe), str(recipe), choice.note
 
 

@@ -1,15 +1,13 @@
 """In many dimensions: each integrand along the direction in which it varies."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import AnyArray, Points, Values
-from ..families import KernelTranslates
+from .._types import AnyArray, Values
 from ..kernels._directional import Directional
 from ..solvers._penalty_grid import held_out_grid, spectrum
-from ._arena import Arena, Trial, columns_of, variance_of
+from ._arena import Arena, Trial, columns_of, gram_of, variance_of
 from ._recipes import NOISES, Recipe
 
 DIMENSIONS = 30  # from which on a kernel of all coordinates is too coarse
@@ -26,7 +24,7 @@ def directional(arena: Arena) -> list[Trial]:
     rest, variance = [], []
     for i, direction in enumerate(_directions(columns, arena.f).T):
         kernel = Directional(direction, 2.0, 2.0 * arena.median)
-        gram, size = _gram(kernel, arena.x, arena.score)
+        gram, size, _ = gram_of(kernel, arena.x, arena.score)
         noises = jnp.asarray(NOISES) * size
         own = arena.f[:, i : i + 1]
         found = held_out_grid(spectrum(gram), columns, own, noises, arena.folds)
@@ -42,9 +40,3 @@ def _directions(columns: AnyArray, f: Values) -> jax.Array:
     """The directions of the best linear control variates, of length 1: (dim, k)."""
     slopes = jnp.linalg.lstsq(columns, f)[0][1:]
     return slopes / jnp.maximum(jnp.linalg.norm(slopes, axis=0), jnp.finfo(f.dtype).tiny)
-
-
-@eqx.filter_jit
-def _gram(kernel: Directional, x: Points, score: Points) -> tuple[jax.Array, jax.Array]:
-    matrix = KernelTranslates(kernel).feature_matrix((x, score), x, score)
-    return matrix, jnp.median(jnp.diag(matrix))

@@ -1,6 +1,5 @@
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -122,8 +121,9 @@ def estimate(
     if family is None:
         _refuse(split, penalty, objective, solver)
         with precision(np.float64), progress("choosing control variates"):
-            choice = automatic(wanted, sample)
-        return _assemble_choice(wanted, choice)
+            plain = chain_statistics(wanted.values)
+            choice, _ = automatic(wanted, sample, plain.ess)
+        return _assemble_choice(wanted, plain, choice)
     split = CrossFit() if split is None else split
     with precision(sample.dtype), progress("estimating"):
         problem, _ = prepare(wanted, sample, family, penalty, objective)
@@ -169,38 +169,42 @@ def _assemble(
     wanted: Integrands, rest: Series, chosen: tuple[str, ...], note: str, no_error: str | None
 ) -> Estimate:
     better = chain_statistics(rest, np.abs(wanted.values).max(axis=(0, 1)))
-    mcse = better.mcse if no_error is None else np.full_like(better.mcse, np.nan)
-    return _beside_plain(wanted, better, mcse, chosen, note, reason=no_error)
+    if no_error is not None:
+        better = replace(better, mcse=np.full_like(better.mcse, np.nan))
+    plain = chain_statistics(wanted.values)
+    return beside(better, plain, wanted.names, chosen, note, reason=no_error)
 
 
-def _assemble_choice(wanted: Integrands, choice: Choice) -> Estimate:
+def _assemble_choice(wanted: Integrands, plain: ChainStatistics, choice: Choice) -> Estimate:
     rest = choice.rest.reshape(wanted.values.shape)
     better = chain_statistics(rest, np.abs(wanted.values).max(axis=(0, 1)))
     mcse = np.hypot(better.mcse * np.sqrt(choice.inflation), np.sqrt(choice.disagreement))
-    return _beside_plain(
-        wanted, better, mcse, choice.names, choice.note, candidates=choice.candidates()
-    )
+    better, tried = replace(better, mcse=mcse), choice.candidates()
+    return beside(better, plain, wanted.names, choice.names, choice.note, candidates=tried)
 
 
-def _beside_plain(
-    wanted: Integrands,
+def beside(
     better: ChainStatistics,
-    mcse: AnyArray,
+    plain: ChainStatistics,
+    names: tuple[str, ...],
     chosen: tuple[str, ...],
     note: str,
-    **more: Any,
+    *,
+    reason: str | None = None,
+    candidates: Candidates | None = None,
 ) -> Estimate:
-    plain = chain_statistics(wanted.values)
+    """The estimate from the statistics of what is left of f, beside those of f itself."""
     return Estimate(
-        better.mean,
-        mcse,
-        plain.mean,
-        plain.mcse,
-        (plain.mcse / mcse) ** 2,
-        better.ess,
-        better.rhat,
-        wanted.names,
-        chosen,
-        note,
-        **more,
+        value=better.mean,
+        mcse=better.mcse,
+        plain_value=plain.mean,
+        plain_mcse=plain.mcse,
+        worth=(plain.mcse / better.mcse) ** 2,
+        ess=better.ess,
+        rhat=better.rhat,
+        names=names,
+        chosen=chosen,
+        note=note,
+        reason=reason,
+        candidates=candidates,
     )

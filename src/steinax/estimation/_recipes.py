@@ -1,8 +1,8 @@
 """What the automatic estimate tries: polynomials, and kernels on top of them."""
 
 from dataclasses import dataclass
-from math import comb
 
+from ..families import Polynomial
 from ..kernels import (
     AbstractKernel,
     ExponentialDotProduct,
@@ -60,7 +60,7 @@ class Recipe:
 
 def polynomial_size(degree: int, dim: int) -> int:
     """How many coefficients a polynomial of this degree has, the constant left out."""
-    return comb(dim + degree, dim) - 1
+    return Polynomial(degree).size(None, dim) if degree else 0
 
 
 def affordable(degree: int, dim: int, train: float) -> bool:

@@ -34,8 +34,8 @@ def weigh(
     Args:
         sample: the draws and scores.
         family: of control variates, linear in its parameters; chosen from the draws by default.
-        f: the integrands for which the family is chosen; by default every coordinate, and its squared
-            distance from its mean.
+        f: the integrands for which the family is chosen; by default every coordinate, its squared
+            distance from its mean, and whether it lies below its 5, 50 and 95% quantiles.
         penalty: on the parameters of a family of your own, one for all terms or one for each.
 
     >>> import numpy as np, steinax as sx

@@ -14,7 +14,7 @@ from ..data import Integrands, Sample, integrands
 from ..data._integrands import IntegrandSpec
 from ..fitting import random_key
 from ..solvers._linear_map import AbstractLinearMap
-from ._estimate import Estimate
+from ._estimate import Estimate, beside
 from ._functionals import SURE, Quantiles, ratio, standard_deviation, systematic
 from ._scores import held_out_variance
 
@@ -251,19 +251,8 @@ class WeightedDraws(eqx.Module):
         kind: str,
         reason: str | None,
     ) -> Estimate:
-        return Estimate(
-            value=better.mean,
-            mcse=better.mcse,
-            plain_value=plain.mean,
-            plain_mcse=plain.mcse,
-            worth=(plain.mcse / better.mcse) ** 2,
-            ess=better.ess,
-            rhat=better.rhat,
-            names=names,
-            chosen=(self.chosen,) * len(names),
-            note=f"{kind}, {self.note}",
-            reason=reason,
-        )
+        chosen, note = (self.chosen,) * len(names), f"{kind}, {self.note}"
+        return beside(better, plain, names, chosen, note, reason=reason)
 
 
 def _reason(weak: np.ndarray, names: tuple[str, ...], why: str) -> str | None:

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from .._types import AnyArray, Values
-from ._dual import with_columns
+from ._dual import Dual, with_columns
 from ._linear_map import DualMap
 from ._problem import Folds
 from ._roots import IdentityRoot, SpectralRoot, cholesky_root, noise_floor
@@ -57,8 +57,7 @@ def held_out_once(
 ) -> tuple[jax.Array, jax.Array]:
     """The same for one noise, by a Cholesky factorisation or, without a kernel, none."""
     centre = jnp.mean(f, axis=0)
-    root = IdentityRoot(len(f)) if kernel is None else cholesky_root(kernel / noise)
-    rest, variance = with_columns(root, columns).held_out(f - centre, folds)
+    rest, variance = _system(kernel, columns, noise).held_out(f - centre, folds)
     return rest + centre, variance
 
 
@@ -67,6 +66,10 @@ def linear_map_once(
     kernel: AnyArray | None, columns: AnyArray, noise: AnyArray, folds: Folds
 ) -> DualMap:
     """The same for integrands that come later."""
-    root = IdentityRoot(len(columns)) if kernel is None else cholesky_root(kernel / noise)
-    blocks = with_columns(root, columns).blocks(folds)
+    blocks = _system(kernel, columns, noise).blocks(folds)
     return DualMap(blocks, blocks.solve_diagonal())
+
+
+def _system(kernel: AnyArray | None, columns: AnyArray, noise: AnyArray) -> Dual:
+    root = IdentityRoot(len(columns)) if kernel is None else cholesky_root(kernel / noise)
+    return with_columns(root, columns)
