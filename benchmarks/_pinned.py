@@ -19,9 +19,9 @@ ONE_THREAD = {
 }
 
 
-def run(module: str, settings: dict, one_core: bool = True) -> list[dict]:
+def run(module: str, settings: dict, one_core: bool = True, core: int = 0) -> list[dict]:
     """The rows that `measure(**settings)` of a benchmark's module gives, in a new process."""
-    start = "from benchmarks._pinned import pin; pin(); " if one_core else ""
+    start = f"from benchmarks._pinned import pin; pin({core}); " if one_core else ""
     code = (
         f"{start}import json; from benchmarks.{module} import measure; "
         f"print(json.dumps(measure(**{settings!r})))"
@@ -32,10 +32,11 @@ def run(module: str, settings: dict, one_core: bool = True) -> list[dict]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def pin() -> None:
-    """Stay on one core, where the system allows to choose."""
+def pin(core: int = 0) -> None:
+    """Stay on one core, the last but `core` of those that are allowed, where one may choose."""
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        allowed = sorted(os.sched_getaffinity(0), reverse=True)
+        os.sched_setaffinity(0, {allowed[core % len(allowed)]})
 
 
 def best(rounds: int, **calls: Callable[[], object]) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """What every test shares: jax on the CPU, one compilation cache, and the data."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,18 @@ def _cache_dir() -> str:
 jax.config.update("jax_compilation_cache_dir", _cache_dir())
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+MAPS = 30_000  # of a process's memory; Linux allows 65,530, and each compiled program takes some
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_compiled_programs() -> Iterator[None]:
+    """A process that has compiled thousands of programs dies of its memory maps: start anew."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and len(maps.read_bytes().splitlines()) > MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="session")

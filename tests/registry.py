@@ -7,23 +7,16 @@ law once it has its row; `test_registry.py` fails for one that has none.
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 import steinax as sx
+from steinax.checks import Shape
+from steinax.checks._laws import POINTS
 
-CENTRES = 6  # of a kernel; few, so that every law is cheap
-
-
-class Shape(Enum):
-    """How smooth a family's features are: what a quadrature rule can be asked for."""
-
-    ANALYTIC = "analytic"
-    KINKED = "continuous, with a derivative that jumps"
-    BROKEN = "with jumps"
+CENTRES = POINTS  # of a kernel; few, so that every law is cheap
 
 
 @dataclass(frozen=True)

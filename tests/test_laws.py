@@ -3,7 +3,7 @@
 The z-tests on exact draws raise a false alarm in at most one run of a million of the whole file.
 """
 
-from functools import cache, partial
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ import steinax as sx
 import targets
 from full import FULL
 from registry import FamilyRow, KernelRow, Row, Shape
-from steinax import AbstractLinearFamily, AbstractRadial, AllDraws, KernelTranslates
+from steinax import AbstractRadial
 from steinax._precision import precision
 from steinax.kernels import resolve
 
@@ -62,25 +62,12 @@ def _families_and_dims():
     ]
 
 
-def _operator_function(operator):
-    """The operator applied to three fixed smooth functions, wiggly and growing."""
-
-    def field(x):
-        return jnp.stack([jnp.sin(x + 0.3), x**3, jnp.exp(-(x**2)) * jnp.sum(x)])
-
-    def potential(x):
-        return jnp.stack([jnp.sum(jnp.sin(x + 0.3)), jnp.sum(x) ** 3, jnp.exp(-jnp.sum(x**2))])
-
-    u = field if operator.acts_on_fields else potential
-    return lambda x, score: operator(u, x, score)
-
-
 class TestMeanIsZero:
     @pytest.mark.parametrize("dim", [1, 2])
     @pytest.mark.parametrize("row", registry.OPERATORS, ids=str)
     def test_operator_by_quadrature(self, row: Row, dim: int) -> None:
         target, nodes, weights = _quadrature(dim)
-        g = _operator_function(row.make())
+        g = laws.operator_on_functions(row.make())
         laws.check_mean_on_grid(g, target.score, nodes, weights, laws.ON_GRID[Shape.ANALYTIC])
 
     @pytest.mark.parametrize(("row", "dim"), _families_and_dims())
@@ -94,7 +81,7 @@ class TestMeanIsZero:
     def test_operator_by_exact_draws(self, row: Row) -> None:
         target = targets.mixture(10)
         draws = targets.blocks(target, 1, TOTAL, BLOCK)
-        laws.check_mean_on_draws(_operator_function(row.make()), draws)
+        laws.check_mean_on_draws(laws.operator_on_functions(row.make()), draws)
 
     @pytest.mark.slow
     @_families()
@@ -144,44 +131,8 @@ class TestKernels:
 
 @_families(registry.LINEAR_FAMILIES)
 def test_linear_family_keeps_its_word(row: FamilyRow) -> None:
-    """Whatever a family overrides is what it was by default; all of it from one compiled call."""
-    x, score = laws.points(targets.skewed(3), 7, CROWD)
-    y, score_y = laws.points(targets.skewed(3), 9, CROWD + 3)
-    family = resolve(row.make(), x)
-    size = family.size(family.setup(x, score), 3)
-    rng = np.random.default_rng(8)
-    coef, dual = jnp.asarray(rng.normal(size=(size, 2))), jnp.asarray(rng.normal(size=(CROWD, 2)))
-    made = jax.jit(partial(_everything, family))(x, score, y, score_y, coef, dual)
-
-    assert made["features"].shape == (CROWD + 3, size)
-    laws.assert_close(made["features"], made["default features"])
-    laws.assert_close(made["applied"], made["features"] @ coef)
-    laws.assert_close(made["one point"], made["features"][0] @ coef)
-    laws.assert_close(made["adjoint"], made["features at x"].T @ dual)
-    laws.assert_close(made["kernel"], made["default kernel"])
-    laws.assert_close(made["from dual"], made["kernel at x"] @ dual, 1e-9)
-    laws.check_positive(made["kernel at x"])
-    if made["gram"] is not None:
-        laws.check_positive(made["gram"])
-
-
-def _everything(family: AbstractLinearFamily, x, score, y, score_y, coef, dual) -> dict:
-    """What the laws of a linear family speak of, for one that is set up on x."""
-    state = family.setup(x, score)
-    from_dual = family.from_dual(state, x, score, dual)
-    return {
-        "features": family.feature_matrix(state, y, score_y),
-        "default features": laws.default_features(family, state, y, score_y),
-        "applied": family.apply(state, coef, y, score_y),
-        "one point": family.evaluate(state, coef, y[0], score_y[0]),
-        "adjoint": family.adjoint(state, x, score, dual),
-        "features at x": family.feature_matrix(state, x, score),
-        "kernel": family.cross_gram(state, x, score, y, score_y),
-        "default kernel": _span_kernel(family, state, x, score, y, score_y),
-        "kernel at x": family.cross_gram(state, x, score, x, score),
-        "from dual": family.apply(state, from_dual, x, score),
-        "gram": family.gram(state),
-    }
+    """Whatever a family overrides is what it was by default."""
+    laws.check_linear_family(row.make())
 
 
 class TestAllFamilies:
@@ -200,13 +151,3 @@ class TestAllFamilies:
         assert not np.any(value(family.init(state, x, 3, jax.random.key(0))))
         params, factor = laws.random_params(family, state, x), jnp.array([2.0, -1.0, 0.5])
         laws.assert_close(value(family.rescale(params, factor)), factor * value(params))
-
-
-def _span_kernel(family: AbstractLinearFamily, state, x, score, y, score_y) -> jax.Array:
-    """The kernel whose translates the family spans, from its definition."""
-    if len(family.terms) > 1:
-        terms = zip(family.terms, state, strict=True)
-        return sum(_span_kernel(*one, x, score, y, score_y) for one in terms)
-    if isinstance(family, KernelTranslates) and isinstance(family.centres, AllDraws):
-        return laws.autodiff_pairs(family.kernel, family.operator, x, score, y, score_y)
-    return AbstractLinearFamily.cross_gram(family, state, x, score, y, score_y)

@@ -1,13 +1,7 @@
 """The scores and the page of `benchmarks.posteriors`, on trials whose answers are known."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1]))  # `benchmarks` is not installed
-
 from benchmarks.posteriors import _data, _page, _rows, _score, _summary
 from benchmarks.posteriors._peers import PEERS
 

@@ -1,6 +1,5 @@
 """The estimates of one posterior from blocks of one size, made in a process of its own."""
 
-import json
 import time
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import steinax as sx
 
 from .._provenance import provenance
+from .._store import save
 from ._data import load, starts
 
 ARRAYS = ("value", "mcse", "plain_value", "plain_mcse")
@@ -35,7 +35,7 @@ def measure(name: str, n: int, blocks: int, path: str) -> list[dict]:
     arrays = {
         field: np.stack([getattr(estimate, field) for estimate in estimates]) for field in ARRAYS
     }
-    _save(Path(path), about, {"start": where, **arrays})
+    save(Path(path), about, {"start": where, **arrays})
     return [{"posterior": name, "n": n, "seconds": seconds, "first": first}]
 
 
@@ -43,11 +43,3 @@ def _timed(f: sx.Integrands, sample: sx.Sample) -> tuple[float, sx.Estimate]:
     start = time.process_time()
     estimate = sx.estimate(f, sample)
     return time.process_time() - start, estimate
-
-
-def _save(path: Path, about: dict, arrays: dict[str, np.ndarray]) -> None:
-    """Whole or not at all: a run that is stopped leaves no half file behind."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part.npz")
-    np.savez(part, allow_pickle=False, about=np.array(json.dumps(about)), **arrays)
-    part.replace(path)

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 
+from .. import _store
 from ._data import apart
 from ._score import Trials, score
 
@@ -48,9 +49,8 @@ class Saved(NamedTuple):
 
 def read(path: Path) -> Saved:
     """Read what `_measure` saved."""
-    with np.load(path) as stored:
-        about = json.loads(str(stored["about"]))
-        return Saved(about, *(stored[name] for name in Saved._fields[1:]))
+    about, arrays = _store.read(path)
+    return Saved(about, *(arrays[name] for name in Saved._fields[1:]))
 
 
 def make_row(posterior: str, n: int, found: Saved, references: Saved) -> Row:

@@ -38,8 +38,10 @@ from .objectives import (
 from .solvers import AbstractSolver, Auto, ConjugateGradient, Exact, Stochastic
 from .fitting import ControlVariate, fit
 from .chains import ChainStatistics, chain_statistics
+from .auditing import AuditError, AuditReport, Finding, audit
 from .estimation import (
     AbstractSplit,
+    AuditWarning,
     Candidates,
     CrossFit,
     Estimate,
@@ -99,6 +101,11 @@ __all__ = [  # in the order in which data flows
     "CrossFit",
     "HoldOut",
     "InSample",
+    "audit",
+    "AuditReport",
+    "AuditError",
+    "AuditWarning",
+    "Finding",
     "estimate",
     "Estimate",
     "Candidates",

@@ -57,7 +57,7 @@ class ControlVariate(eqx.Module):
         dtype = self.intercept.dtype
         draws, scores = np.asarray(draws, dtype), np.asarray(scores, dtype)
         dim = self.coordinates.shift.shape[0]
-        if draws.shape != scores.shape or draws.shape[-1] != dim:
+        if draws.shape != scores.shape or draws.shape[-1:] != (dim,):
             raise ValueError(
                 f"draws of shape {draws.shape} and scores of shape {scores.shape}: both must end in "
                 f"{dim}, the dimension of the draws that the control variate was fitted to."
@@ -147,6 +147,10 @@ def prepare(
     objective: AbstractObjective | None,
 ) -> tuple[Problem, AffineMap]:
     """The problem in standardised coordinates, its hyper-parameters found, and the coordinates."""
+    if not isinstance(family, AbstractFamily):
+        raise TypeError(
+            f"the family is a {type(family).__name__}: give one such as Polynomial(2), or a sum of them."
+        )
     check_moves(sample)
     penalties = choose_penalties(penalty, family, sample.size, sample.dim)
     objective = LeastSquares() if objective is None else objective

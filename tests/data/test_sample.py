@@ -41,6 +41,16 @@ class TestAccepts:
     def test_float32_on_request(self) -> None:
         assert sx.Sample(X, -X, dtype=np.float32).dtype == np.float32
 
+    def test_divergences(self) -> None:
+        flags = np.arange(100).reshape(4, 25) % 7 == 0
+        for given in (flags, flags.astype(int), flags.tolist()):
+            diverging = sx.Sample(X, -X, diverging=given).diverging
+            assert diverging is not None
+            assert diverging.dtype == bool
+            np.testing.assert_array_equal(diverging, flags)
+        assert sx.Sample(X[0], -X[0], diverging=flags[0]).diverging is not None
+        assert sx.Sample(X, -X).diverging is None
+
     def test_prints_what_it_holds(self) -> None:
         names = ["mu", "a", "b"]
         assert (
@@ -56,6 +66,12 @@ class TestBlocks:
         np.testing.assert_array_equal(np.concatenate([b.x for b in blocks]), sample.x)
         np.testing.assert_array_equal(np.concatenate([b.score for b in blocks]), sample.score)
         assert {block.names for block in blocks} == {sample.names}
+
+    def test_blocks_keep_divergences(self) -> None:
+        flags = np.arange(100).reshape(4, 25) % 7 == 0
+        blocks = list(sx.Sample(X, -X, diverging=flags).blocks(10))
+        parts = [block.diverging[0] for block in blocks if block.diverging is not None]
+        np.testing.assert_array_equal(np.concatenate(parts), flags.ravel())
 
     def test_stream_can_be_read_again(self) -> None:
         stream = sx.Stream(lambda: sx.Sample(X, -X).blocks(10), chains=4)
@@ -98,6 +114,13 @@ class TestRefuses:
     def test_names(self, names: list[str]) -> None:
         with pytest.raises(ValueError, match=r"give one distinct name for each"):
             sx.Sample(X, -X, names)
+
+    @pytest.mark.parametrize(
+        "flags", [np.zeros((4, 24)), np.zeros(25), np.full((4, 25), 0.5), np.full((4, 25), "no")]
+    )
+    def test_divergences_of_another_kind(self, flags: np.ndarray) -> None:
+        with pytest.raises(ValueError, match=r"diverging has shape.*give true or false"):
+            sx.Sample(X, -X, diverging=flags)
 
     def test_other_precisions(self) -> None:
         with pytest.raises(ValueError, match=r"use float64 or float32"):

@@ -8,11 +8,13 @@ import steinax as sx
 import targets
 from steinax.estimation._arena import Trial
 from steinax.estimation._automatic import blocks
-from steinax.estimation._choice import choose
+from steinax.estimation._choice import Choice, choose
 from steinax.estimation._recipes import Recipe
+from steinax.estimation._stability import instability
 
 BANANA = targets.banana(3)
 SAMPLE = BANANA.sample(0, chains=4, length=60)
+FOLDS = ((0, 25), (25, 50), (50, 75), (75, 100))
 SMOOTH = {"sine": lambda x: jnp.sin(x[0]), "cubic": lambda x: x[1] * x[0]}
 
 
@@ -78,18 +80,6 @@ class TestSays:
         assert "the best of" in repr(self.FOUND)
 
 
-class TestWarns:
-    def test_where_one_draw_makes_most_of_the_error(self) -> None:
-        a, b = np.random.default_rng(0).normal(size=(2, 4, 100))
-        x = np.stack([a, b + a**2 / 2], axis=-1)
-        found = sx.estimate("x", sx.Sample(x, np.stack([a * b - a, -b], axis=-1)))
-        assert "one draw makes most of the error" in found.note
-
-    def test_not_where_many_draws_do(self) -> None:
-        noise = np.random.default_rng(1).normal(size=(4, 60, 3))
-        assert "one draw" not in sx.estimate(noise, SAMPLE).note
-
-
 class TestFolds:
     def test_many_where_draws_are_independent(self) -> None:
         assert len(blocks(4, 250, 1.0).boundaries(4, 250)) == 24
@@ -104,17 +94,47 @@ class TestDisagreement:
 
     def test_enters_the_error(self) -> None:
         rng = np.random.default_rng(0)
-        plain = Trial(Recipe(0), rng.normal(size=(100, 1)), np.ones(1))
         one, other = (rng.normal(size=(100, 1)) * 0.01 for _ in range(2))
-        small = np.full(1, 1e-4)
-        alike = choose(
-            [plain, Trial(Recipe(1), one, small), Trial(Recipe(2), other, small)], np.ones(1)
-        )
-        apart = choose(
-            [plain, Trial(Recipe(1), one, small), Trial(Recipe(2), other + 0.1, small)], np.ones(1)
-        )
-        assert alike.disagreement[0] < 1e-6
-        assert 1e-3 < apart.disagreement[0] < 1e-2
+        assert self._chosen(one, other).disagreement[0] < 1e-6
+        assert 1e-3 < self._chosen(one, other + 0.1).disagreement[0] < 1e-2
+
+    def _chosen(self, *series: np.ndarray) -> Choice:
+        plain = np.random.default_rng(1).normal(size=(100, 1))
+        trials = [self._trial(i, rest) for i, rest in enumerate([plain, *series])]
+        return choose(trials, np.ones(1), FOLDS)
+
+    def _trial(self, degree: int, rest: np.ndarray) -> Trial:
+        mean = np.repeat(rest.mean(axis=0)[None], len(FOLDS), axis=0)
+        return Trial(Recipe(degree), rest, rest.var(axis=0), mean)
+
+
+class TestInstability:
+    """The fits that leave out a fold each are themselves estimates."""
+
+    def test_averages_do_not_move_beyond_themselves(self) -> None:
+        """With g fixed, the intercept without a fold is the average of f - g over the others."""
+        rest = np.random.default_rng(0).normal(size=(100, 2))
+        without = [np.delete(rest, np.s_[a:b], axis=0).mean(axis=0) for a, b in FOLDS]
+        np.testing.assert_allclose(instability(rest, np.array(without), FOLDS), 0.0, atol=1e-28)
+
+    def test_fits_that_move_are_charged_for_it(self) -> None:
+        rest = np.zeros((100, 1))
+        moved = np.array([[0.0], [0.0], [0.0], [1.0]])
+        found = instability(rest, moved, FOLDS)
+        np.testing.assert_allclose(found, 0.75**2 * (1 - 1 / 4), rtol=1e-12)
+
+    def test_enters_the_error_of_a_near_interpolation(self) -> None:
+        """The series alone would say less than half of the error that is reckoned with."""
+        family = sx.KernelTranslates(sx.SquaredExponential(3.0))
+        z, bare = [], []
+        for seed in range(40):
+            sample = BANANA.sample(seed, chains=4, length=50)
+            penalty = sx.NativeNorm(1e-10)
+            found = sx.estimate(BANANA.functions, sample, family, penalty=penalty)
+            z.append((found.value - BANANA.expectations) / found.mcse)
+            alone = found.batches.std(axis=0) / np.sqrt(len(found.batches))
+            bare.append((found.value - BANANA.expectations) / alone)
+        assert np.sqrt(np.mean(np.square(bare))) > 2 * np.sqrt(np.mean(np.square(z)))
 
 
 class TestRefuses:

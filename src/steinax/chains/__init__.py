@@ -1,5 +1,13 @@
 """Standard errors, effective sample sizes and convergence of (chain, draw) series."""
 
-from ._statistics import ChainStatistics, chain_statistics
+from ._batches import correlation
+from ._quantiles import t_quantile
+from ._statistics import ChainStatistics, chain_statistics, controlled_statistics
 
-__all__ = ["ChainStatistics", "chain_statistics"]
+__all__ = [
+    "ChainStatistics",
+    "chain_statistics",
+    "controlled_statistics",
+    "correlation",
+    "t_quantile",
+]

@@ -73,11 +73,28 @@ def standardise(x: Points, whiten: bool | None = None) -> AffineMap:
 
 
 def check_moves(sample: Sample) -> None:
-    """Refuse a sample with a dimension that never moves: it has no scale to divide by."""
-    stuck = np.ptp(sample.x, axis=0) == 0
-    if stuck.any():
-        names = ", ".join(np.array(sample.names)[stuck][:5])
+    """Refuse a sample that cannot be standardised: a dimension never moves, or by too much or too little."""
+    span = np.ptp(sample.x.astype(np.float64), axis=0)
+    if (span == 0).any():
         raise ValueError(
-            f"these dimensions never change: {names}. A constant has no posterior to average over: "
-            "leave those columns out of draws and scores."
+            f"these dimensions never change: {_first(sample, span == 0)}. A constant has no posterior to "
+            "average over: leave those columns out of draws and scores."
         )
+    limit = float(np.finfo(sample.dtype).max) ** (1 / 3)
+    unfit = (span > limit) | (span < 1 / limit)
+    if unfit.any():
+        raise ValueError(
+            f"these dimensions span more than {limit:.0e} or less than {1 / limit:.0e}, which {sample.dtype} "
+            f"cannot square: {_first(sample, unfit)}. Give draws and scores in other units."
+        )
+    steep = np.abs(sample.score.astype(np.float64)).max(axis=0) > limit / span
+    if steep.any():
+        raise ValueError(
+            f"these dimensions have scores of more than {limit:.0e} per span of the draws: "
+            f"{_first(sample, steep)}. Scores are gradients of the log density at the draws: mend them, or "
+            "leave out the draws at which they overflow."
+        )
+
+
+def _first(sample: Sample, which: np.ndarray) -> str:
+    return ", ".join(np.array(sample.names)[which][:5])

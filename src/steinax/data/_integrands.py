@@ -1,4 +1,5 @@
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -7,10 +8,19 @@ from numpy.typing import ArrayLike
 
 from .._precision import precision
 from .._types import Points, Series
-from ._sample import Sample
+from ._sample import Sample, as_reals
 
 type Integrand = str | Callable[[jax.Array], ArrayLike] | ArrayLike
 type IntegrandSpec = Integrand | Mapping[str, Integrand] | Iterable[str]
+
+# Of the square roots of the smallest and largest number: within them a variance can be computed.
+LIMITS = np.array([1e4, 1e-4])
+# What jax raises for a function that asks for the value of its argument, as NumPy and `if` do.
+_NEEDS_VALUES = (
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.ConcretizationTypeError,
+)
 
 
 class Integrands(eqx.Module):
@@ -45,6 +55,10 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
     >>> integrands({"mu": "mu", "beta": "beta", "norm": lambda x: (x**2).sum()}, sample)
     Integrands(4: mu, beta[0], beta[1], norm)
     """
+    if not isinstance(sample, Sample):
+        raise TypeError(
+            f"the sample is a {type(sample).__name__}: give a Sample(draws, scores), after the integrands."
+        )
     if isinstance(f, Integrands):
         if f.values.shape[:2] != (sample.chains, sample.length):
             raise ValueError(
@@ -53,37 +67,75 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
                 "on this one."
             )
         return f
-    if isinstance(f, Mapping):
-        named = dict(f)
-    elif isinstance(f, str):
-        named = {f: f}
-    elif isinstance(f, Iterable) and not isinstance(f, (np.ndarray, jax.Array)):
-        named = {str(name): name for name in f}
-    else:
-        named = {"f": f}
+    named = _named(f)
     if not named:
         raise ValueError("no integrands given: name a dimension, or give a function or an array.")
     parts = [_evaluate(label, one, sample) for label, one in named.items()]
     values = np.concatenate([values for values, _ in parts], axis=-1)
     names = tuple(name for _, names in parts for name in names)
+    twice = sorted({name for name in names if names.count(name) > 1}) if _repeats(names) else []
+    if twice:
+        raise ValueError(
+            f"two integrands are called {twice[0]!r}: give each its own name, in a dict such as "
+            '{"first": ..., "second": ...}.'
+        )
+    _check(values, names, sample.dtype)
+    return Integrands(values.astype(sample.dtype, copy=False), names)
+
+
+def _named(f: IntegrandSpec) -> dict[str, Any]:
+    """Each integrand under its name."""
+    if isinstance(f, Mapping):
+        return {str(name): one for name, one in f.items()}
+    if isinstance(f, str):
+        return {f: f}
+    if isinstance(f, Iterable) and not hasattr(f, "__array__"):
+        several = list(f)
+        if all(isinstance(name, str) for name in several):
+            if _repeats(several):
+                raise ValueError(f"a name is given twice in {several}: give each once.")
+            return {str(name): name for name in several}
+        return {"f": several}
+    return {"f": f}
+
+
+def _repeats(names: Sequence[object]) -> bool:
+    return len(set(names)) < len(names)
+
+
+def _check(values: np.ndarray, names: tuple[str, ...], dtype: np.dtype) -> None:
+    """Refuse what has no average: values that are not finite, or whose squares are not."""
+    if values.shape[-1] == 0:
+        raise ValueError("the integrands are empty: each must give at least one number per draw.")
     if not np.all(np.isfinite(values)):
         bad = names[int(np.argwhere(~np.isfinite(values))[0, 2])]
         raise ValueError(
             f"the integrand {bad!r} is not finite on every draw: its plain average would not be "
             "either. Mend the function, or leave out the draws on which it fails."
         )
-    return Integrands(values.astype(sample.dtype, copy=False), names)
+    size = np.abs(values.astype(np.float64)).max(axis=(0, 1))
+    low, high = (
+        float(edge) for edge in LIMITS * np.sqrt([np.finfo(dtype).tiny, np.finfo(dtype).max])
+    )
+    unfit = (size > high) | ((size < low) & (size > 0))
+    if unfit.any():
+        i = int(np.argmax(unfit))
+        raise ValueError(
+            f"the integrand {names[i]!r} is as large as {size[i]:.2g}, outside {low:.0e} to {high:.0e}, and "
+            f"its variance is beyond {dtype}: give it in other units, such as a multiple of it."
+        )
 
 
 def _evaluate(label: str, f: Integrand, sample: Sample) -> tuple[np.ndarray, list[str]]:
     if isinstance(f, str):
         return _by_name(label, f, sample)
     if callable(f):
-        with precision(sample.dtype):
-            array = _over_draws(f, sample.x)
+        # what overflows, or is no number, is refused below
+        with precision(sample.dtype), np.errstate(all="ignore"):
+            array = _over_draws(label, f, sample.x)
         array = array.reshape(sample.chains, sample.length, *array.shape[1:])
     else:
-        array = np.asarray(f)
+        array = _reals(label, f)
         if array.shape[:2] != (sample.chains, sample.length):
             raise ValueError(
                 f"the integrand {label!r} has shape {array.shape}, but the sample has {sample.chains} "
@@ -91,7 +143,14 @@ def _evaluate(label: str, f: Integrand, sample: Sample) -> tuple[np.ndarray, lis
             )
     shape = array.shape[2:]
     names = [_label(label, index) for index in np.ndindex(*shape)]
-    return array.reshape(sample.chains, sample.length, -1), names
+    return array.reshape(sample.chains, sample.length, len(names)), names
+
+
+def _reals(label: str, values: object) -> np.ndarray:
+    """An array of real numbers; a boolean counts as 0 or 1."""
+    if getattr(getattr(values, "dtype", None), "kind", "") == "b":
+        values = np.asarray(values, dtype=np.float64)
+    return as_reals(values, f"values of the integrand {label!r}")
 
 
 def _by_name(label: str, name: str, sample: Sample) -> tuple[np.ndarray, list[str]]:
@@ -104,12 +163,27 @@ def _by_name(label: str, name: str, sample: Sample) -> tuple[np.ndarray, list[st
     return sample.draws[..., columns], [label + sample.names[i][len(name) :] for i in columns]
 
 
-def _over_draws(f: Callable[[jax.Array], ArrayLike], x: Points) -> np.ndarray:
-    """Map `f` over the draws by jax, or one by one where `f` is made of NumPy."""
+def _over_draws(label: str, f: Callable[[jax.Array], ArrayLike], x: Points) -> np.ndarray:
+    """Map `f` over the draws by jax, or one by one where `f` is made of NumPy or asks for values."""
+
+    def one(row):
+        value = f(row)
+        if value is None or isinstance(value, (str, Mapping, tuple, list)):
+            raise TypeError(
+                f"the integrand {label!r} gives a {type(value).__name__} for a draw: let it return a number "
+                "or an array of numbers."
+            )
+        return value
+
     try:
-        return np.asarray(jax.vmap(f)(jax.numpy.asarray(x)))
-    except jax.errors.TracerArrayConversionError:
-        return np.stack([np.asarray(f(row)) for row in x])
+        try:
+            return _reals(label, jax.vmap(one)(jax.numpy.asarray(x)))
+        except _NEEDS_VALUES:
+            rows = [np.asarray(one(row)) for row in x]
+            return _reals(label, [row * 1.0 if row.dtype == bool else row for row in rows])
+    except Exception as error:
+        error.add_note(f"This came from the integrand {label!r}: a function of one draw x, (dim,).")
+        raise
 
 
 def _label(label: str, index: tuple[int, ...]) -> str:

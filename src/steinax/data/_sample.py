@@ -2,9 +2,10 @@ from collections.abc import Iterator, Sequence
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Bool
 from numpy.typing import ArrayLike, DTypeLike
 
-from .._types import Chains, Points
+from .._types import AnyArray, Chains, Points
 
 
 class Sample(eqx.Module):
@@ -19,6 +20,7 @@ class Sample(eqx.Module):
         names: one name per dimension; `x[0]`, `x[1]`, ... when not given.
         dtype: float64, in which estimates are computed, or float32, which halves the memory and
             leaves about seven digits: variance reductions beyond a factor of 1e10 or so are lost.
+        diverging: which draws ended in a divergence, (chain, draw), for the audit to count.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -29,6 +31,7 @@ class Sample(eqx.Module):
     draws: Chains
     scores: Chains
     names: tuple[str, ...] = eqx.field(static=True)
+    diverging: Bool[AnyArray, "chain draw"] | None
 
     def __init__(
         self,
@@ -36,6 +39,7 @@ class Sample(eqx.Module):
         scores: ArrayLike,
         names: Sequence[str] | None = None,
         dtype: DTypeLike = np.float64,
+        diverging: ArrayLike | None = None,
     ):
         self.draws = _as_chains(draws, "draws", dtype)
         self.scores = _as_chains(scores, "scores", dtype)
@@ -45,12 +49,13 @@ class Sample(eqx.Module):
                 "its own score, a gradient with one entry per dimension. Give both as "
                 "(chain, draw, dim)."
             )
-        self.names = tuple(f"x[{i}]" for i in range(self.dim)) if names is None else tuple(names)
+        self.names = _as_names(names, self.dim)
         if len(self.names) != self.dim or len(set(self.names)) != self.dim:
             raise ValueError(
                 f"{len(self.names)} names for {self.dim} dimensions: give one distinct name for each "
                 "column of the draws, or none at all."
             )
+        self.diverging = None if diverging is None else _as_flags(diverging, self.draws.shape[:2])
 
     @property
     def chains(self) -> int:
@@ -89,10 +94,11 @@ class Sample(eqx.Module):
 
     def blocks(self, size: int) -> Iterator["Sample"]:
         """Yield the draws as one-chain samples of at most `size`, none crossing a chain's end."""
-        for draws, scores in zip(self.draws, self.scores, strict=True):
+        for chain, (draws, scores) in enumerate(zip(self.draws, self.scores, strict=True)):
             for start in range(0, self.length, size):
-                stop = start + size
-                yield Sample(draws[start:stop], scores[start:stop], self.names, self.dtype)
+                part = slice(start, start + size)
+                flags = None if self.diverging is None else self.diverging[chain, part]
+                yield Sample(draws[part], scores[part], self.names, self.dtype, flags)
 
     def __repr__(self) -> str:
         shown = ", ".join(self.names[:4]) + (", ..." if self.dim > 4 else "")
@@ -101,15 +107,23 @@ class Sample(eqx.Module):
         return f"Sample({chains} x {self.length} draws, {dims}: {shown})"
 
 
-def _as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
-    if np.dtype(dtype) not in (np.float64, np.float32):
-        raise ValueError(f"dtype {np.dtype(dtype)} is not supported: use float64 or float32.")
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiu":
+def _as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"x[{i}]" for i in range(dim))
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ValueError(
-            f"{what} are of type {array.dtype}: give real numbers, as an array of floats."
+            f"the names {names!r} are not a list of strings: give one string for each column of the "
+            'draws, such as names=["mu", "tau"].'
         )
-    array = np.ascontiguousarray(array, dtype=dtype)
+    return tuple(names)
+
+
+def _as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
+    if dtype not in (np.float64, np.float32):  # their names as well: "float32"
+        raise ValueError(f"dtype {dtype!r} is not supported: use float64 or float32.")
+    array = as_reals(values, what)
+    with np.errstate(over="ignore"):  # what is too large for float32 is refused below
+        array = np.ascontiguousarray(array, dtype=dtype)
     if array.ndim == 2:
         array = array[None]
     if array.ndim != 3 or 0 in array.shape:
@@ -125,3 +139,38 @@ def _as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
             f"{draw}, dimension {column}: drop those draws, or find out why the sampler gave them."
         )
     return array
+
+
+def as_reals(values: object, what: str) -> np.ndarray:
+    """An array of real numbers, or a refusal: nothing is rounded, masked or parsed in silence."""
+    if isinstance(values, np.ma.MaskedArray):
+        if np.any(values.mask):
+            raise ValueError(
+                f"{what} are masked in part, and an average over them would not know: leave out the "
+                "masked draws, and give a plain array."
+            )
+        values = values.data
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths, mostly
+        raise ValueError(
+            f"{what} of type {type(values).__name__} make no array: give an array of numbers, with "
+            "rows of equal length."
+        ) from None
+    if array.dtype.kind not in "fiu":
+        raise ValueError(
+            f"{what} are of type {array.dtype}: give real numbers, as an array of floats."
+        )
+    return array
+
+
+def _as_flags(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    flags = np.asarray(values)
+    if flags.ndim == 1:
+        flags = flags[None]
+    if flags.shape != shape or not np.isin(flags, (0, 1)).all():
+        raise ValueError(
+            f"diverging has shape {flags.shape} and type {flags.dtype} beside draws of {shape} (chain, "
+            "draw): give true or false for each draw, or leave it out."
+        )
+    return flags.astype(bool)

@@ -21,8 +21,29 @@ class Stream:
     """
 
     def __init__(self, read: Callable[[], Iterator[Sample]], chains: int = 1):
+        if not callable(read):
+            raise TypeError(
+                f"a {type(read).__name__} cannot be read twice: give a function that starts anew on every "
+                "call, such as lambda: sample.blocks(1000)."
+            )
+        if chains < 1:
+            raise ValueError(
+                f"Stream(read, chains={chains}): the blocks make up one chain or more."
+            )
         self._read = read
         self.chains = chains
 
     def __iter__(self) -> Iterator[Sample]:
-        return iter(self._read())
+        names = None
+        for block in self._read():
+            if not isinstance(block, Sample):
+                raise TypeError(
+                    f"the stream gave a {type(block).__name__}: let it yield blocks, each a one-chain Sample."
+                )
+            if names is not None and block.names != names:
+                raise ValueError(
+                    f"the stream's blocks have the dimensions {', '.join(names[:5])} and then "
+                    f"{', '.join(block.names[:5])}: let all have the same."
+                )
+            names = block.names
+            yield block

@@ -1,13 +1,17 @@
 """Expectations with control variates, and how sure they are."""
 
+from ._audited import AuditMode, AuditWarning
 from ._candidates import Candidates
-from ._estimate import Estimate, estimate
+from ._estimate import estimate
+from ._result import Estimate
 from ._splits import AbstractSplit, CrossFit, HoldOut, InSample
 from ._weigh import weigh
 from ._weights import Resampled, WeightedDraws
 
 __all__ = [
     "AbstractSplit",
+    "AuditMode",
+    "AuditWarning",
     "Candidates",
     "CrossFit",
     "Estimate",

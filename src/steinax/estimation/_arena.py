@@ -1,8 +1,8 @@
 """Where candidates are tried: draws, integrands and folds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from ..kernels import AbstractKernel
 from ..solvers import Folds
 from ..solvers._linear_map import DualMap
 from ..solvers._penalty_grid import held_out_grid, held_out_once, linear_map_once, spectrum
+from ..solvers._problem import LeftOut
 from ._large import landmark_errors
 from ._recipes import NOISES, Grid, Recipe, affordable
 from ._scores import held_out_variance
@@ -26,11 +27,24 @@ NARROWEST, WIDEST = 0.25, 256.0  # as far as a grid may widen itself
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate's f - g on all draws, each held out, and the variance to reckon with, (k,)."""
+    """A candidate's f - g on all draws, each held out, and what may be said of it.
+
+    Attributes:
+        recipe: of the candidate.
+        rest: f - g, (n, k).
+        variance: to reckon with, (k,).
+        intercepts: of the fits that left out one fold each, (fold, k).
+    """
 
     recipe: Recipe
     rest: np.ndarray
     variance: np.ndarray
+    intercepts: np.ndarray
+
+    def scaled(self, scale: np.ndarray) -> "Trial":
+        """The same for integrands that are larger by a factor each, (k,)."""
+        variance = self.variance * scale**2
+        return Trial(self.recipe, self.rest * scale, variance, self.intercepts * scale)
 
 
 @dataclass(frozen=True)
@@ -86,25 +100,22 @@ class Arena:
         for degree in filter(self.affords, grid.degrees):
             columns = columns_of(degree, self.x, self.score)
             noises = jnp.asarray(NOISES) * size
-            rest, variance = held_out_grid(decomposed, columns, self.f, noises, self.folds)
-            each = zip(
-                NOISES, np.asarray(rest), np.asarray(variance_of(rest, variance)), strict=True
-            )
-            for noise, series, score in each:
-                yield Trial(Recipe(degree, grid.kernel, factor, noise), series, score)
+            found = held_out_grid(decomposed, columns, self.f, noises, self.folds)
+            recipes = [Recipe(degree, grid.kernel, factor, noise) for noise in NOISES]
+            yield from trials_of(recipes, found)
 
     def trial(self, recipe: Recipe) -> Trial | None:
         """Cross-fit one candidate; None where its kernel overflows, the tails being too heavy."""
         if recipe.kernel is None and recipe.degree == 0:
             f = np.asarray(self.f)
-            return Trial(recipe, f, np.maximum(f.var(axis=0), LEAST))
+            mean = np.broadcast_to(f.mean(axis=0), (len(self.folds), f.shape[1]))
+            return Trial(recipe, f, np.maximum(f.var(axis=0), LEAST), mean)
         if len(self.x) > WHOLE:
             return self._large(recipe)
         kernel, columns, noise = self._system(recipe)
         if not np.isfinite(noise):
             return None
-        rest, variance = held_out_once(kernel, columns, self.f, noise, self.folds)
-        return Trial(recipe, np.asarray(rest), np.asarray(variance_of(rest, variance)))
+        return trial_of(recipe, held_out_once(kernel, columns, self.f, noise, self.folds))
 
     def _large(self, recipe: Recipe) -> Trial | None:
         """The same without a matrix of all pairs."""
@@ -115,8 +126,7 @@ class Arena:
         if not np.isfinite(size):
             return None
         points = (self.x, self.score, self.f)
-        rest, variance = landmark_errors(recipe, kernel, size, points, self.folds)
-        return Trial(recipe, rest, np.asarray(variance_of(rest, variance)))
+        return trial_of(recipe, landmark_errors(recipe, kernel, size, points, self.folds))
 
     def linear_map(self, recipe: Recipe) -> DualMap:
         """One candidate's cross-fitting, for any integrands."""
@@ -172,6 +182,19 @@ def columns_of(degree: int, x: Points, score: Points) -> AnyArray:
         return ones
     features = Polynomial(degree).feature_matrix(None, x, score)
     return jnp.concatenate([ones, features], axis=1)
+
+
+def trial_of(recipe: Recipe, found: LeftOut) -> Trial:
+    """A candidate, from what leaving out each fold in turn gave."""
+    variance = variance_of(found.rest, found.variance)
+    return Trial(recipe, *map(np.asarray, (found.rest, variance, found.intercepts)))
+
+
+def trials_of(recipes: Iterable[Recipe], found: LeftOut) -> Iterator[Trial]:
+    """Candidates of several noises, from a grid of them."""
+    variance = variance_of(found.rest, found.variance)
+    arrays = map(np.asarray, (found.rest, variance, found.intercepts))
+    return starmap(Trial, zip(recipes, *arrays, strict=True))
 
 
 @eqx.filter_jit

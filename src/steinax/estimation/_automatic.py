@@ -9,7 +9,6 @@ import numpy as np
 from .._types import AnyArray
 from ..chains import chain_statistics
 from ..data import Integrands, Sample, find_funnel
-from ..data._affine import check_moves
 from ..fitting import standardised
 from ..kernels import MedianHeuristic
 from ..kernels._directional import Directional
@@ -32,7 +31,6 @@ LONGEST = 1500  # draws for which it may
 STEPS = 2  # towards less noise, beyond what a pilot chose
 NOTHING = 1e-10  # of the variance: what leaves less is perfect for an integrand
 WORST = 1.5  # times the plain variance: the most that weights may leave of an integrand
-ONE_DRAW = 0.5  # of the variance that is left, from which on one draw makes most of it
 HELPS = 0.02  # of the variance, by which a step must lower it
 
 
@@ -44,15 +42,15 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
         sample: the draws and scores.
         ess: the effective sample sizes of the integrands, (k,).
     """
-    check_moves(sample)
     f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
-    autocorrelation = np.maximum(sample.size / ess, 1.0)
+    autocorrelation = np.fmax(sample.size / ess, 1.0)  # unknown, NaN, in chains of 3 draws
     arena = _arena(sample, f / scale, float(np.median(autocorrelation)))
     trials = [trial for trial in _trials(arena) if np.isfinite(trial.variance).all()]
-    trials = [Trial(t.recipe, t.rest * scale, t.variance * scale**2) for t in trials]
-    choice = choose(trials, autocorrelation)
-    return replace(choice, note=_note(arena, len(trials)) + _warning(choice.rest)), arena
+    trials = [trial.scaled(scale) for trial in trials]
+    trials[0] = replace(trials[0], rest=f)  # to the last bit
+    choice = choose(trials, autocorrelation, arena.folds)
+    return replace(choice, note=_note(arena, len(trials))), arena
 
 
 def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
@@ -79,16 +77,6 @@ def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
 def _note(arena: Arena, tried: int) -> str:
     straight = ", a funnel straightened" if arena.straightened else ""
     return f"the best of {tried} on all draws, {len(arena.folds)} folds{straight}"
-
-
-def _warning(rest: np.ndarray) -> str:
-    """A warning where one draw makes most of the variance that is left: another may make more."""
-    square = (rest - rest.mean(axis=0)) ** 2
-    lonely = int((square.max(axis=0) > ONE_DRAW * square.sum(axis=0)).sum())
-    if not lonely:
-        return ""
-    which = "" if rest.shape[1] == 1 else f" of {lonely} of {rest.shape[1]} integrands"
-    return f"\none draw makes most of the error{which}: it may be larger than it seems"
 
 
 def _arena(sample: Sample, f: np.ndarray, autocorrelation: float) -> Arena:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import AnyArray
+from ..solvers import Folds
 from ._arena import Trial
 from ._candidates import Candidates
+from ._stability import moves
 
 MARGIN = 3.0  # standard errors below the plain variance that a control variate must be, roughly
 MIXED = 8  # candidates at most in a mixture
@@ -22,7 +24,7 @@ class Choice:
         trials: all candidates that were tried on all draws.
         mixture: the weight of each candidate, (trial, k).
         rest: the mixed series f - g, (n, k).
-        inflation: the variance to reckon with over the variance of that series, (k,).
+        instability: the variance of the estimate that comes from how far the fits move, (k,).
         disagreement: the variance of the estimate that comes from the choice, (k,).
         note: how the choice was made.
     """
@@ -30,7 +32,7 @@ class Choice:
     trials: list[Trial]
     mixture: np.ndarray
     rest: np.ndarray
-    inflation: np.ndarray
+    instability: np.ndarray
     disagreement: np.ndarray
     note: str = ""
 
@@ -51,38 +53,59 @@ class Choice:
         return Candidates(variance / variance[0], self.mixture, names)
 
 
-def choose(trials: list[Trial], autocorrelation: AnyArray) -> Choice:
-    r"""Mix the candidates of least held-out variance for each integrand.
+def choose(trials: list[Trial], autocorrelation: AnyArray, folds: Folds) -> Choice:
+    """Mix the candidates of least held-out variance for each integrand.
+
+    Plain Monte Carlo alone is the choice unless the mixture is clearly better, judged by all of the
+    variance that is to be reckoned with: its series, its fits' moves and the disagreement.
+
+    Args:
+        trials: the candidates; the first is plain Monte Carlo.
+        autocorrelation: draws per independent draw, (k,).
+        folds: where each starts and stops.
+    """
+    variance = np.array([trial.variance for trial in trials])
+    series = np.array([trial.rest for trial in trials])
+    _, n, k = series.shape
+    clearly = 1 - MARGIN / np.sqrt(n)
+    mixture = np.zeros((len(trials), k))
+    for i in range(k):
+        usable = _usable(variance[:, i], clearly)
+        mixture[usable, i] = _mix(series[usable, :, i], variance[usable, i])
+    rest = np.einsum("jk,jnk->nk", mixture, series)
+    moved = np.array([moves(trial.rest, trial.intercepts, folds) for trial in trials])
+    moved[0] = 0.0  # plain averages move as averages do
+    unstable = (np.einsum("jk,jbk->bk", mixture, moved) ** 2).sum(axis=0)
+    errors = variance * autocorrelation / n + (moved**2).sum(axis=1)
+    own = rest.var(axis=0) * autocorrelation / n + unstable
+    apart = series.mean(axis=1) - rest.mean(axis=0)
+    apart = _disagreement(apart, errors, own)
+    plain = own + apart > clearly * errors[0]
+    mixture[:, plain] = np.eye(len(trials))[:, :1]
+    rest[:, plain] = series[0][:, plain]
+    unstable, apart = (np.where(plain, 0.0, one) for one in (unstable, apart))
+    return Choice(trials, mixture, rest, unstable, apart)
+
+
+def _disagreement(apart: np.ndarray, errors: np.ndarray, own: np.ndarray) -> np.ndarray:
+    r"""The variance of the mixture that candidates disagree by, beyond their own, (k,).
 
     All candidates estimate the same numbers from the same draws. Where they differ by more than
     their errors explain, a part of the target that was hardly visited weighs more than any of them
     can see, and the difference is the only sign of it. With estimates $c_j$ of variances $v_j$,
     and $c$ of variance $v$ the mixture, the variance of $c$ is taken to be larger by
 
-    $$ \max\Bigl(0, \sum_j w_j \bigl[(c_j - c)^2 - \tfrac12 (v_j + v)\bigr]\Bigr), \qquad
+    $$ \max\Bigl(0, \sum_j w_j \bigl[(c_j - c)^2 - 2 (v_j + v)\bigr]\Bigr), \qquad
        w_j \propto v_j^{-3/2} . $$
 
     Args:
-        trials: the candidates; the first is plain Monte Carlo.
-        autocorrelation: draws per independent draw, (k,).
+        apart: $c_j - c$, (trial, k).
+        errors: $v_j$, (trial, k).
+        own: $v$, (k,).
     """
-    variance = np.array([trial.variance for trial in trials])
-    series = np.array([trial.rest for trial in trials])
-    _, n, k = series.shape
-    mixture, rest, mixed = np.zeros((len(trials), k)), np.empty((n, k)), np.empty(k)
-    for i in range(k):
-        usable = _usable(variance[:, i], 1 - MARGIN / np.sqrt(n))
-        part = series[usable, :, i]
-        weights, mixed[i] = _mix(part, variance[usable, i])
-        mixture[usable, i] = weights
-        rest[:, i] = weights @ part
-    shown = rest.var(axis=0)
-    inflation = np.maximum(np.where(shown > 0, mixed / np.where(shown > 0, shown, 1.0), 1.0), 1.0)
-    error, own = variance * autocorrelation / n, mixed * autocorrelation / n
-    weight = (error.min(axis=0) / error) ** 1.5
-    apart = (series.mean(axis=1) - rest.mean(axis=0)) ** 2 - 0.5 * (error + own)
-    disagreement = np.maximum((weight * apart).sum(axis=0) / weight.sum(axis=0), 0.0)
-    return Choice(trials, mixture, rest, inflation, disagreement)
+    weight = (errors.min(axis=0) / errors) ** 1.5
+    excess = (weight * (apart**2 - 2 * (errors + own))).sum(axis=0) / weight.sum(axis=0)
+    return np.maximum(excess, 0.0)
 
 
 def _usable(variance: np.ndarray, ratio: float) -> np.ndarray:
@@ -93,8 +116,8 @@ def _usable(variance: np.ndarray, ratio: float) -> np.ndarray:
     return order[variance[order] <= NEAR * variance[order[0]]]
 
 
-def _mix(series: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights, none negative, of least variance by exponentiated gradients, and that variance."""
+def _mix(series: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Weights, none negative, of least variance, by exponentiated gradients."""
     centred = series - series.mean(axis=1, keepdims=True)
     moments = centred @ centred.T / centred.shape[1]
     shown = np.diag(moments)
@@ -106,4 +129,4 @@ def _mix(series: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, float]:
         level = weights @ slope
         weights = weights * np.exp(-0.5 * (slope / max(level, np.finfo(float).tiny) - 1))
         weights = weights / weights.sum()
-    return weights, float(weights @ moments @ weights)
+    return weights

@@ -7,7 +7,8 @@ import numpy as np
 from .._types import AnyArray, Values
 from ..kernels._directional import Directional
 from ..solvers._penalty_grid import held_out_grid, spectrum
-from ._arena import Arena, Trial, columns_of, gram_of, variance_of
+from ..solvers._problem import LeftOut
+from ._arena import Arena, Trial, columns_of, gram_of, trials_of
 from ._recipes import NOISES, Recipe
 
 DIMENSIONS = 30  # from which on a kernel of all coordinates is too coarse
@@ -21,18 +22,26 @@ def directional(arena: Arena) -> list[Trial]:
     b^\top s$: for a Gaussian the gradient of the smoothed integrand.
     """
     columns = columns_of(1, arena.x, arena.score)
-    rest, variance = [], []
+    found: list[LeftOut] = []
     for i, direction in enumerate(_directions(columns, arena.f).T):
         kernel = Directional(direction, 2.0, 2.0 * arena.median)
         gram, size, _ = gram_of(kernel, arena.x, arena.score)
         noises = jnp.asarray(NOISES) * size
         own = arena.f[:, i : i + 1]
-        found = held_out_grid(spectrum(gram), columns, own, noises, arena.folds)
-        rest.append(np.asarray(found[0]))
-        variance.append(np.asarray(variance_of(*found)))
-    series, scores = np.concatenate(rest, axis=2), np.concatenate(variance, axis=1)
-    recipes = (Recipe(1, Directional, 2.0, noise) for noise in NOISES)
-    return [Trial(*parts) for parts in zip(recipes, series, scores, strict=True)]
+        found.append(held_out_grid(spectrum(gram), columns, own, noises, arena.folds))
+    recipes = [Recipe(1, Directional, 2.0, noise) for noise in NOISES]
+    each = zip(*(trials_of(recipes, one) for one in found), strict=True)
+    return [_side_by_side(noise) for noise in each]
+
+
+def _side_by_side(trials: tuple[Trial, ...]) -> Trial:
+    """One candidate for all integrands, from one for each."""
+    rest, intercepts = (
+        np.concatenate([getattr(trial, part) for trial in trials], axis=1)
+        for part in ("rest", "intercepts")
+    )
+    variance = np.concatenate([trial.variance for trial in trials])
+    return Trial(trials[0].recipe, rest, variance, intercepts)
 
 
 @jax.jit

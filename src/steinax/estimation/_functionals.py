@@ -9,30 +9,39 @@ from .._types import AnyArray, Series
 SURE = 3.0  # standard errors from zero that a variance, or a denominator, should be
 
 
-def standard_deviation(first: Series, second: Series) -> tuple[np.ndarray, np.ndarray]:
-    r"""The series of a standard deviation, and that of its variance, from those of f and f².
+def standard_deviation(f: Series, first: AnyArray, second: AnyArray) -> tuple[Series, Series]:
+    r"""An integrand whose expectation is the standard deviation of f, and one for its variance.
 
-    With $m_1, m_2$ the means of the two and $\sigma^2 = m_2 - m_1^2$, the series
-    $\sigma + (r_2 - m_2 - 2 m_1 (r_1 - m_1)) / 2 \sigma$ has the mean $\sigma$ and, to first order, the
-    error of $\sigma$. It is NaN where $\sigma^2$ is not positive.
+    With $m_1, m_2$ the expectations of $f$ and $f^2$, and $\sigma^2 = m_2 - m_1^2$, that of
+    $\sigma + (f^2 - m_2 - 2 m_1 (f - m_1)) / 2 \sigma$ is $\sigma$ and has, to first order, its error.
+    Where $\sigma^2$ is not positive, $\sigma = 1$ is taken, and means nothing.
+
+    Args:
+        f: the values, (chain, draw, k).
+        first: $m_1$, (k,).
+        second: $m_2$, (k,).
     """
-    m1, m2 = first.mean(axis=(0, 1)), second.mean(axis=(0, 1))
-    variance = m2 - m1**2
-    sigma = np.sqrt(np.where(variance > 0, variance, np.nan))
-    moved = second - m2 - 2 * m1 * (first - m1)
+    variance = second - first**2
+    sigma = np.sqrt(np.where(variance > 0, variance, 1.0))
+    moved = f**2 - second - 2 * first * (f - first)
     return sigma + moved / (2 * sigma), variance + moved
 
 
-def ratio(above: Series, below: AnyArray) -> np.ndarray:
-    r"""The series of a ratio of expectations.
+def ratio(above: Series, below: AnyArray, top: AnyArray, bottom: AnyArray) -> Series:
+    r"""An integrand whose expectation is a ratio of expectations.
 
-    With $m_f, m_g$ the means of the two and $\rho = m_f / m_g$, it is $\rho + (r_f - m_f - \rho\,
-    (r_g - m_g)) / m_g$. It is NaN where $m_g$ is zero.
+    With $m_f, m_g$ the two and $\rho = m_f / m_g$, it is $\rho + (f - m_f - \rho\, (g - m_g)) / m_g$.
+    Where $m_g$ is zero, one is taken, and means nothing.
+
+    Args:
+        above: the values of f, (chain, draw, k).
+        below: those of g, as many or one.
+        top: $m_f$, (k,).
+        bottom: $m_g$.
     """
-    m, mean = above.mean(axis=(0, 1)), below.mean(axis=(0, 1))
-    denominator = np.where(mean == 0, np.nan, mean)
-    value = m / denominator
-    return value + (above - m - value * (below - mean)) / denominator
+    denominator = np.where(bottom == 0, 1.0, bottom)
+    value = top / denominator
+    return value + (above - top - value * (below - bottom)) / denominator
 
 
 class Quantiles:

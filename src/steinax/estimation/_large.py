@@ -8,6 +8,7 @@ from ..families import AbstractLinearFamily, KernelTranslates, Landmarks, Polyno
 from ..kernels import AbstractKernel
 from ..objectives import AbstractPenalty, LeastSquares, NativeNorm, NoPenalty
 from ..solvers import Exact, Folds, Problem
+from ..solvers._problem import LeftOut
 from ._recipes import Recipe
 
 LANDMARKS = 500
@@ -19,8 +20,8 @@ def landmark_errors(
     size: float,
     points: tuple[Points, Points, Values],
     folds: Folds,
-) -> tuple[np.ndarray, np.ndarray]:
-    """f - g on draws of folds that g was not fitted to, (n, k), and its variance, (n,).
+) -> LeftOut:
+    """What leaving out each fold in turn gives.
 
     Args:
         recipe: the candidate.
@@ -42,4 +43,4 @@ def landmark_errors(
     problem = Problem(family, tuple(penalties), LeastSquares(), *points)
     held = Exact().crossfit(problem, folds, jax.random.key(0))
     variance = np.ones(len(points[0])) if held.variance is None else held.variance
-    return np.asarray(held.rest), np.asarray(variance)
+    return LeftOut(held.rest, variance, held.intercepts)

@@ -4,14 +4,16 @@ from itertools import pairwise
 import equinox as eqx
 import numpy as np
 
-from .._types import Key, Series, Values
+from .._types import AnyArray, Key, Series, Values
 from ..solvers import AbstractSolver, Folds, Problem
+from ._stability import instability
 
 
 class Controlled(eqx.Module):
     """The series f - g on the draws that the estimate averages, and what may be said of it."""
 
     rest: Series
+    instability: AnyArray  # the variance that the fits' moves add to the estimate: (k,)
     no_error: str | None = eqx.field(static=True)  # why there is no standard error
     note: str = eqx.field(static=True)
 
@@ -48,7 +50,7 @@ class InSample(AbstractSplit):
             "in-sample, the control variate was fitted to the draws it is averaged over; use CrossFit() "
             "to have one"
         )
-        return Controlled(_by_chain(problem.f - values, chains), why, solution.note)
+        return Controlled(_by_chain(problem.f - values, chains), np.zeros(()), why, solution.note)
 
 
 class HoldOut(AbstractSplit):
@@ -80,7 +82,7 @@ class HoldOut(AbstractSplit):
         solution = solver.solve(problem.take(index[:, :cut].ravel()), key)
         held = problem.take(index[:, cut:].ravel())
         values = solution.evaluate(held.x, held.score)
-        return Controlled(_by_chain(held.f - values, chains), None, solution.note)
+        return Controlled(_by_chain(held.f - values, chains), np.zeros(()), None, solution.note)
 
 
 class CrossFit(AbstractSplit):
@@ -124,7 +126,12 @@ class CrossFit(AbstractSplit):
     ) -> Controlled:
         folds = self.boundaries(chains, problem.x.shape[0] // chains)
         held = solver.crossfit(problem, folds, key)
-        return Controlled(_by_chain(held.rest, chains), None, f"{len(folds)} folds, {held.note}")
+        moved = np.zeros(())
+        if held.intercepts is not None:
+            moved = instability(held.rest, held.intercepts, folds)
+        return Controlled(
+            _by_chain(held.rest, chains), moved, None, f"{len(folds)} folds, {held.note}"
+        )
 
 
 def _by_chain(rest: Values, chains: int) -> Series:

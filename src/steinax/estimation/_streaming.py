@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import AnyArray, Points, Values
-from ..data import AffineMap, Stream, integrands
+from ..data import AffineMap, Integrands, Sample, Stream, integrands
 from ..data._integrands import IntegrandSpec
 from ..families import AbstractFamily, AbstractLinearFamily
 from ..kernels import resolve
@@ -22,7 +22,8 @@ from ..solvers import Folds, Problem
 from ..solvers._columns import Columns, columns
 from ..solvers._linear_system import Term, has_mean_square, linear_terms, unknowns
 from ..solvers._moments import Moments, moments
-from ._splits import AbstractSplit, CrossFit
+from ._splits import AbstractSplit, Controlled, CrossFit
+from ._stability import instability
 
 KEPT = 1000  # draws, evenly spaced, for length-scales and landmarks
 
@@ -32,12 +33,17 @@ def stream_problem(
     family: AbstractFamily,
     penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
     objective: AbstractObjective | None,
-) -> tuple[Problem, AffineMap, int]:
+) -> tuple[Problem, AffineMap, int, Sample]:
     """The first pass: coordinates from the moments of all draws, the rest from a few of them."""
     if not isinstance(family, AbstractLinearFamily):
         raise ValueError(
             "a stream is fitted from moments, which need a family that is linear in its parameters: "
             "use Polynomial, RandomFeatures or KernelTranslates, or a Sample in memory."
+        )
+    if any(isinstance(term, AbstractLinearFamily) and term.is_whole_space for term in family.terms):
+        raise ValueError(
+            "AllDraws() centres a kernel on every draw, and a stream keeps 1,000 of them: say how many "
+            "centres it should have, by KernelTranslates(kernel, Landmarks(count))."
         )
     total, kept = _first_pass(stream)
     n, dim = total.n, len(total.mean)
@@ -54,7 +60,7 @@ def stream_problem(
             "a stream is fitted from moments, with fewer coefficients than draws and a penalty on "
             "the coefficients: use a lower degree, Landmarks(count), NativeNorm or NoPenalty."
         )
-    return problem, coordinates, n
+    return problem, coordinates, n, Sample(*kept)
 
 
 def _first_pass(stream: Stream) -> tuple[Moments, tuple[np.ndarray, np.ndarray]]:
@@ -97,8 +103,8 @@ def stream_held_out(
     problem: Problem,
     coordinates: AffineMap,
     n: int,
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], str]:
-    """The second pass gathers each fold's moments, the third takes g away: f and f - g, (n, k)."""
+) -> tuple[Integrands, Controlled]:
+    """The second pass gathers each fold's moments, the third takes g away."""
     if not isinstance(split, CrossFit):
         raise ValueError("a stream is cross-fitted: use split=CrossFit(folds).")
     folds = split.boundaries(stream.chains, n // stream.chains)
@@ -115,13 +121,17 @@ def stream_held_out(
         )
     total = reduce(Moments.merge, parts)
     holding = _penalty(terms, problem.x, problem.score)
-    solved = [total.without(part).solve(holding)[1] for part in parts]
+    intercepts, solved = zip(*(total.without(part).solve(holding) for part in parts), strict=True)
     plain, rest, names = [], [], ()
     for fold, a, values, names in _pieces(f, stream, folds, terms, coordinates):  # noqa: B007
         plain.append(values)
         rest.append(values - a @ solved[fold])
     note = f"{len(folds)} folds, moments of {len(holding)} coefficients from blocks of {n} draws"
-    return np.concatenate(plain), np.concatenate(rest), names, note
+    shape = (stream.chains, n // stream.chains, len(names))
+    left = np.concatenate(rest)
+    unstable = instability(left, np.stack(intercepts), folds)
+    wanted = Integrands(np.concatenate(plain).reshape(shape), names)
+    return wanted, Controlled(left.reshape(shape), unstable, None, note)
 
 
 def _pieces(

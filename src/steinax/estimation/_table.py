@@ -31,6 +31,8 @@ def table(estimate: "Estimate") -> str:
     if len(estimate.names) > ROWS:
         lines.append(f"... and {len(estimate.names) - ROWS} more")
     lines += _chosen(estimate)
+    if estimate.audit is not None:
+        lines.append(repr(estimate.audit))
     if estimate.reason is not None:
         lines.append(f"no standard error: {estimate.reason}")
     return "\n".join(lines)

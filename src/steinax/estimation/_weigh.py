@@ -11,6 +11,7 @@ from ..families import AbstractFamily, AbstractLinearFamily
 from ..fitting import prepare
 from ..objectives import AbstractPenalty
 from ..solvers._linear_map import linear_map
+from ._audited import AuditMode, audited, noted
 from ._automatic import for_all
 from ._splits import CrossFit
 from ._weights import WeightedDraws
@@ -24,6 +25,7 @@ def weigh(
     *,
     f: IntegrandSpec | Integrands | None = None,
     penalty: AbstractPenalty | Sequence[AbstractPenalty] | None = None,
+    audit: AuditMode = "raise",
 ) -> WeightedDraws:
     r"""Give each draw a weight, so that weighted averages have far smaller errors than plain ones.
 
@@ -37,6 +39,7 @@ def weigh(
         f: the integrands for which the family is chosen; by default every coordinate, its squared
             distance from its mean, and whether it lies below its 5, 50 and 95% quantiles.
         penalty: on the parameters of a family of your own, one for all terms or one for each.
+        audit: what to do if the scores are not those of the draws, as in `estimate`.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
@@ -49,26 +52,27 @@ def weigh(
     if isinstance(sample, Stream):
         raise TypeError("weigh needs its draws in memory: give a Sample.")
     _check(family, f, penalty)
+    report = audited(sample, audit)
     with precision(sample.dtype), progress("weighing draws"):
         if family is None:
             fitted, chosen, note = for_all(_wanted(f, sample), sample)
-            expected = np.asarray(fitted.variance)
+            folds = fitted.blocks.folds
         else:
             nothing = Integrands(np.zeros((*sample.draws.shape[:2], 1), sample.dtype), ("f",))
             problem, _ = prepare(nothing, sample, family, penalty, None)
             folds = CrossFit().boundaries(sample.chains, sample.length)
             fitted, how = linear_map(problem, folds)
             chosen, note = describe(problem.family), f"{len(folds)} folds, {how}"
-            expected = None
         weights = np.asarray(fitted.weights()).reshape(sample.chains, sample.length)
-        return WeightedDraws(weights, sample, to_numpy(fitted), expected, chosen, note)
+        note = noted(note, audit)
+        return WeightedDraws(weights, sample, to_numpy(fitted), report, folds, chosen, note)
 
 
 def _wanted(f: IntegrandSpec | Integrands | None, sample: Sample) -> Integrands:
     if f is not None:
         return integrands(f, sample)
     x = sample.draws
-    squares = (x - x.mean(axis=(0, 1))) ** 2
+    squares = ((x - x.mean(axis=(0, 1))) / np.ptp(x, axis=(0, 1))) ** 2  # of draws of any unit
     below = {f"below {q}": x <= np.quantile(x, q, axis=(0, 1)) for q in LEVELS}
     return integrands({"x": x, "square": squares, **below}, sample)
 

@@ -9,14 +9,16 @@ from jaxtyping import Float
 
 from .._precision import precision
 from .._types import AnyArray, Key, Series
-from ..chains import ChainStatistics, chain_statistics
+from ..auditing import AuditReport
+from ..chains import ChainStatistics, chain_statistics, controlled_statistics
 from ..data import Integrands, Sample, integrands
 from ..data._integrands import IntegrandSpec
 from ..fitting import random_key
+from ..solvers import Folds
 from ..solvers._linear_map import AbstractLinearMap
-from ._estimate import Estimate, beside
 from ._functionals import SURE, Quantiles, ratio, standard_deviation, systematic
-from ._scores import held_out_variance
+from ._result import Estimate, beside
+from ._stability import instability
 
 if TYPE_CHECKING:
     import xarray
@@ -48,7 +50,8 @@ class WeightedDraws(eqx.Module):
         sample: the draws and scores.
         fitted: the map from $f$ to what is left of it on held-out draws, factorised; it can take as
             much memory as draws times draws.
-        expected: the variance that the fit expects of a draw's error, if the choice was automatic.
+        audit: whether the scores are those of the draws; None if nobody looked.
+        folds: where each starts and stops among all draws.
         chosen: the control variate.
         note: how it was fitted and used.
 
@@ -66,7 +69,8 @@ class WeightedDraws(eqx.Module):
     weights: Float[AnyArray, "chain draw"]
     sample: Sample
     fitted: AbstractLinearMap
-    expected: AnyArray | None
+    audit: AuditReport | None
+    folds: Folds = eqx.field(static=True)
     chosen: str = eqx.field(static=True)
     note: str = eqx.field(static=True)
 
@@ -78,21 +82,23 @@ class WeightedDraws(eqx.Module):
     def mean(self, f: IntegrandSpec | Integrands) -> Estimate:
         """Expectations, as `estimate` gives them."""
         wanted = integrands(f, self.sample)
-        return self._beside(wanted, self._rest(wanted.values), "mean")
+        return self._beside(wanted, wanted, "mean")
 
     def sd(self, f: IntegrandSpec | Integrands) -> Estimate:
         r"""Standard deviations $\sqrt{E f^2 - (E f)^2}$, with errors by the delta method."""
         wanted = integrands(f, self.sample)
         centre, scale = wanted.values.mean(axis=(0, 1)), wanted.values.std(axis=(0, 1))
         z = (wanted.values - centre) / np.where(scale > 0, scale, 1.0)
-        both = self._rest(np.concatenate([z, z**2], axis=-1))
-        series, variance = standard_deviation(*np.split(both, 2, axis=-1))
-        plain, _ = standard_deviation(z, z**2)
-        spread = self._statistics(variance, np.abs(z).max(axis=(0, 1)) ** 2)
+        both = np.concatenate([z, z**2], axis=-1)
+        first, second = np.split(self._statistics(both).mean, 2)
+        found, variance = standard_deviation(z, first, second)
+        plain, _ = standard_deviation(z, *np.split(both.mean(axis=(0, 1)), 2))
+        spread = self._statistics(variance)
         weak = ~(spread.mean > SURE * spread.mcse)
         why = "the variance of {} under the weights is not clearly above zero"
-        beside = Integrands(plain * scale, wanted.names)
-        return self._beside(beside, series * scale, "standard deviation", weak, why)
+        ours, usual = (Integrands(one * scale, wanted.names) for one in (found, plain))
+        result = self._beside(ours, usual, "standard deviation", weak, why)
+        return replace(result, value=np.where(second > first**2, result.value, np.nan))
 
     def ratio(self, f: IntegrandSpec | Integrands, g: IntegrandSpec | Integrands) -> Estimate:
         r"""Ratios of expectations $E f / E g$, with errors by the delta method.
@@ -107,14 +113,15 @@ class WeightedDraws(eqx.Module):
                 f"{len(above.names)} numerators and {len(below.names)} denominators: give as many of "
                 "both, or one denominator."
             )
-        rest, under = self._rest(above.values), self._rest(below.values)
-        denominator = self._statistics(under, np.abs(below.values).max(axis=(0, 1)))
+        numerator, denominator = self._statistics(above.values), self._statistics(below.values)
         weak = ~(np.abs(denominator.mean) > SURE * denominator.mcse)
         names = below.names * (len(above.names) // len(below.names))
         names = tuple(f"{a} / {b}" for a, b in zip(above.names, names, strict=True))
-        wanted = Integrands(ratio(above.values, below.values), names)
+        ours = ratio(above.values, below.values, numerator.mean, denominator.mean)
+        means = (f.values.mean(axis=(0, 1)) for f in (above, below))
+        usual = ratio(above.values, below.values, *means)
         why = "the denominator of {} is not clearly different from zero"
-        return self._beside(wanted, ratio(rest, under), "ratio", weak, why)
+        return self._beside(Integrands(ours, names), Integrands(usual, names), "ratio", weak, why)
 
     def probability(self, event: IntegrandSpec | Integrands) -> Estimate:
         """Probabilities of events, within 0 and 1.
@@ -131,7 +138,7 @@ class WeightedDraws(eqx.Module):
                 "an event must be true or false on every draw: give a condition, such as "
                 "lambda x: x[0] > 0, or use mean for other functions."
             )
-        found = self._beside(wanted, self._rest(wanted.values), "probability")
+        found = self._beside(wanted, wanted, "probability")
         return replace(found, value=np.clip(found.value, 0, 1))
 
     def quantile(
@@ -157,11 +164,12 @@ class WeightedDraws(eqx.Module):
         ours = Quantiles(wanted.values, self.weights, levels)
         equal = np.full(self.weights.shape, 1 / self.weights.size)
         plain = Quantiles(wanted.values, equal, levels)
-        below = self._rest(ours.indicators())
-        better = self._statistics(below, np.ones(len(ours.levels)))
-        better = replace(better, mean=ours.value, mcse=ours.error(better.mcse, better.ess))
+        better = self._statistics(ours.indicators())
+        errors = ours.error(better.mcse, better.ess)
+        better = replace(better, mean=ours.value, mcse=errors, batches=-better.batches)
         usual = chain_statistics(plain.indicators())
-        usual = replace(usual, mean=plain.value, mcse=plain.error(usual.mcse, usual.ess))
+        errors = plain.error(usual.mcse, usual.ess)
+        usual = replace(usual, mean=plain.value, mcse=errors, batches=-usual.batches)
         names = tuple(f"{name} {100 * level:g}%" for name in wanted.names for level in levels)
         reason = _reason(np.isnan(better.mcse), names, "too few draws beyond {}")
         return self._assemble(better, usual, names, "quantile", reason)
@@ -215,33 +223,31 @@ class WeightedDraws(eqx.Module):
             f"{100 * self.negative_mass:.2g}% negative)"
         )
 
-    def _rest(self, values: Series) -> np.ndarray:
-        """f - g on every draw, held out."""
+    def _statistics(self, values: Series) -> ChainStatistics:
+        """Of what is left of integrands on held-out draws."""
         flat = values.reshape(self.sample.size, -1).astype(self.sample.dtype)
         with precision(self.sample.dtype):
-            rest = self.fitted.rest(flat)
-        return np.asarray(rest, dtype=np.float64).reshape(values.shape)
-
-    def _statistics(self, rest: np.ndarray, scale: AnyArray) -> ChainStatistics:
-        """Of series that are left, with the error to reckon with where the fit was chosen."""
-        found = chain_statistics(rest, scale)
-        if self.expected is None:
-            return found
-        flat = rest.reshape(self.sample.size, -1)
-        with precision(np.float64), np.errstate(divide="ignore", invalid="ignore"):
-            reckoned = np.asarray(held_out_variance(flat, self.expected))
-            inflation = np.where(flat.var(axis=0) > 0, reckoned / flat.var(axis=0), 1.0)
-        return replace(found, mcse=found.mcse * np.sqrt(np.maximum(inflation, 1.0)))
+            rest, intercepts = map(np.asarray, self.fitted.rest(flat))
+        unseen = instability(rest, intercepts, self.folds)
+        return controlled_statistics(rest.reshape(values.shape), values, unseen)
 
     def _beside(
-        self, wanted: Integrands, rest: np.ndarray, kind: str, weak: AnyArray = False, why: str = ""
+        self, ours: Integrands, usual: Integrands, kind: str, weak: AnyArray = False, why: str = ""
     ) -> Estimate:
-        """What is left of f beside f itself; no error where an argument is too weak for one."""
-        better = self._statistics(rest, np.abs(wanted.values).max(axis=(0, 1)))
-        weak = np.broadcast_to(weak, len(wanted.names))
+        """Ours with control variates beside the usual; no error where there is no saying.
+
+        Args:
+            ours: an integrand whose expectation is wanted, at the estimates with control variates.
+            usual: the same at the plain ones.
+            kind: what is estimated.
+            weak: where an argument is too weak for an error.
+            why: what is too weak, with a place for names.
+        """
+        better = self._statistics(ours.values)
+        weak = np.broadcast_to(weak, len(ours.names))
         better = replace(better, mcse=np.where(weak, np.nan, better.mcse))
-        reason = _reason(weak, wanted.names, why)
-        return self._assemble(better, chain_statistics(wanted.values), wanted.names, kind, reason)
+        plain, reason = chain_statistics(usual.values), _reason(weak, ours.names, why)
+        return self._assemble(better, plain, ours.names, kind, reason)
 
     def _assemble(
         self,
@@ -252,7 +258,8 @@ class WeightedDraws(eqx.Module):
         reason: str | None,
     ) -> Estimate:
         chosen, note = (self.chosen,) * len(names), f"{kind}, {self.note}"
-        return beside(better, plain, names, chosen, note, reason=reason)
+        found = beside(better, plain, names, chosen, note, reason=reason)
+        return replace(found, audit=self.audit)
 
 
 def _reason(weak: np.ndarray, names: tuple[str, ...], why: str) -> str | None:

@@ -4,6 +4,7 @@ from ._base import AbstractFamily
 from ._centres import AbstractCentres, AllDraws, Landmarks
 from ._kernel_translates import KernelTranslates
 from ._linear import AbstractLinearFamily
+from ._masked import Masked
 from ._network import Network
 from ._polynomial import Polynomial
 from ._random_features import RandomFeatures
@@ -17,6 +18,7 @@ __all__ = [
     "KernelTranslates",
     "Landmarks",
     "LinearSum",
+    "Masked",
     "Network",
     "Polynomial",
     "RandomFeatures",

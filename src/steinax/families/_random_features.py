@@ -33,12 +33,17 @@ class RandomFeatures(AbstractLinearFamily):
     operator: AbstractOperator = eqx.field(default_factory=ScalarLangevin)
 
     def __check_init__(self):
+        if self.count < 1:
+            raise ValueError(f"RandomFeatures({self.count}): ask for at least one feature.")
         check_potentials(self)
 
     def setup(self, x: Points, score: Points) -> PyTree:
-        frequency, phase = jax.random.split(jax.random.key(self.seed))
-        omega = jax.random.normal(frequency, (self.count, x.shape[1])) / self.length_scale
-        return omega, jax.random.uniform(phase, (self.count,), maxval=2 * jnp.pi)
+        first, second = jax.random.split(jax.random.key(self.seed))
+        # in single precision, so that the features of float32 draws are those of float64 ones
+        frequency = jax.random.normal(first, (self.count, x.shape[1]), jnp.float32)
+        phase = jax.random.uniform(second, (self.count,), jnp.float32, maxval=2 * jnp.pi)
+        dtype = jnp.asarray(x).dtype
+        return frequency.astype(dtype) / self.length_scale, phase.astype(dtype)
 
     def basis(self, state: PyTree, x: Point) -> jax.Array:
         omega, phase = state

@@ -38,4 +38,4 @@ class Auto(AbstractSolver):
     def crossfit(self, problem: Problem, folds: Folds, key: Key) -> HeldOut:
         solver, why = self.choose(problem)
         held = solver.crossfit(problem, folds, key)
-        return HeldOut(held.rest, f"chosen for {why}: {held.note}")
+        return replace(held, note=f"chosen for {why}: {held.note}")

@@ -45,11 +45,13 @@ class HeldOut(eqx.Module):
 
     `variance` is what the fit expects of the square of each draw's error, (n,), up to one factor
     for all draws: more for a draw far from the others. None where a solver does not know.
+    `intercepts` are those of the fits that left out one fold each, (fold, k).
     """
 
     rest: Values
     note: str = eqx.field(static=True, default="")
     variance: AnyArray | None = None
+    intercepts: AnyArray | None = None
 
 
 class AbstractSolver(eqx.Module):
@@ -74,7 +76,7 @@ class AbstractSolver(eqx.Module):
         """
         n = problem.x.shape[0]
         length = n - max(stop - start for start, stop in folds)
-        rest, note = [], ""
+        rest, intercepts, note = [], [], ""
         with progress("fitting to each fold", total=len(folds)) as bar:
             for (start, stop), one in zip(folds, jax.random.split(key, len(folds)), strict=True):
                 train = np.r_[0:start, stop:n][:length]
@@ -82,6 +84,7 @@ class AbstractSolver(eqx.Module):
                 held = problem.take(np.arange(start, stop))
                 values = solution.evaluate(held.x, held.score)
                 rest.append(held.f - values)
+                intercepts.append(solution.intercept)
                 note = solution.note
                 bar.advance()
-        return HeldOut(jnp.concatenate(rest), note)
+        return HeldOut(jnp.concatenate(rest), note, intercepts=jnp.stack(intercepts))

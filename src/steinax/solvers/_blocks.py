@@ -19,13 +19,15 @@ class Blocks(eqx.Module):
     factors: AnyArray  # (fold, size, size)
     folds: Folds = eqx.field(static=True)
 
-    def held_out(self, alpha: Values, intercept: AnyArray) -> jax.Array:
+    def held_out(self, alpha: Values, intercept: AnyArray) -> tuple[jax.Array, jax.Array]:
         r"""f - g on every draw, with g fitted to the other folds, from what a fit to all leaves.
 
-        $e_B + c - \tau_B^\top e_B$ on a fold $B$, with $e_B = P_{BB}^{-1} \alpha_B$.
+        $e_B + c_B$ on a fold $B$, with $e_B = P_{BB}^{-1} \alpha_B$ and $c_B = c - \tau_B^\top e_B$ the
+        intercept of the fit that leaves it out. These come second, (fold, k).
         """
         error = self.solve(alpha)
-        return error + intercept - self.sums(self.tau[:, None] * error)
+        moved = intercept - self.sums(self.tau[:, None] * error)
+        return error + moved, moved[np.array([start for start, _ in self.folds])]
 
     def weights(self) -> jax.Array:
         r"""The weights $w$ with which the mean of $f - g$ over all folds is $w^\top f$: (n,).

@@ -8,7 +8,7 @@ from jax.scipy.linalg import solve_triangular
 from .._types import AnyArray, Points, Values
 from ._blocks import Blocks, blocks_of
 from ._linear_system import Term
-from ._problem import Folds
+from ._problem import Folds, LeftOut
 from ._roots import AbstractRoot, cholesky_root
 
 
@@ -32,8 +32,8 @@ class Dual(eqx.Module):
         alpha = self.root.whiten_transposed(white - self.basis @ along)
         return solve_triangular(self.upper, along), alpha
 
-    def held_out(self, f: Values, folds: Folds) -> tuple[jax.Array, jax.Array]:
-        r"""f - g on every draw, (n, k), with g fitted to the other folds, and its variance, (n,).
+    def held_out(self, f: Values, folds: Folds) -> LeftOut:
+        r"""f - g on every draw with g fitted to the other folds, its variance, and the intercepts.
 
         With $P = (K+1)^{-1} - (\ldots) H (\ldots)$ the matrix of $\alpha = P f$, the error of the
         prediction on a fold $B$ that was left out is $e_B = P_{BB}^{-1} \alpha_B$, and leaving it out
@@ -43,7 +43,8 @@ class Dual(eqx.Module):
         """
         beta, alpha = self.coefficients(f)
         blocks = self.blocks(folds)
-        return blocks.held_out(alpha, beta[0]), blocks.solve_diagonal()
+        rest, intercepts = blocks.held_out(alpha, beta[0])
+        return LeftOut(rest, blocks.solve_diagonal(), intercepts)
 
     def blocks(self, folds: Folds) -> Blocks:
         """What leaving out each fold in turn needs."""

@@ -9,7 +9,7 @@ from ._base import AbstractSolver, HeldOut, Solution, linear_solution
 from ._dual import dual, gather
 from ._linear_system import has_mean_square, linear_terms, unknowns
 from ._primal import primal
-from ._problem import Folds, Problem
+from ._problem import Folds, LeftOut, Problem
 
 
 class Exact(AbstractSolver):
@@ -40,8 +40,8 @@ class Exact(AbstractSolver):
             return super().crossfit(problem, folds, key)
         largest = max(stop - start for start, stop in folds)
         dual_form, note = self.plan(problem, problem.x.shape[0] - largest)
-        rest, variance = _held_out(problem, dual_form, folds)
-        return HeldOut(rest, note, variance)
+        found = _held_out(problem, dual_form, folds)
+        return HeldOut(found.rest, note, found.variance, found.intercepts)
 
     def plan(self, problem: Problem, train: int) -> tuple[bool, str]:
         """Whether the dual form is taken for so many draws to fit to, and a note that says so."""
@@ -90,11 +90,10 @@ def _solve(problem: Problem, dual_form: bool) -> tuple[jax.Array, jax.Array, tup
 
 
 @eqx.filter_jit
-def _held_out(problem: Problem, dual_form: bool, folds: Folds) -> tuple[jax.Array, jax.Array]:
+def _held_out(problem: Problem, dual_form: bool, folds: Folds) -> LeftOut:
     n = problem.x.shape[0]
     terms = linear_terms(problem, count=n - n / len(folds))
     build = dual if dual_form else primal
     centre = jnp.mean(problem.f, axis=0)
     built = build(terms, problem.x, problem.score)
-    rest, variance = built.held_out(problem.f - centre, folds)
-    return rest + centre, variance
+    return built.held_out(problem.f - centre, folds).moved(centre)

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import AnyArray, Values
+from .._types import Values
 from ._blocks import Blocks
 from ._dual import dual
 from ._exact import Exact, one_factorisation
@@ -19,8 +19,8 @@ class AbstractLinearMap(eqx.Module):
     """The map from integrands to f - g on draws of folds that g was not fitted to."""
 
     @abc.abstractmethod
-    def rest(self, f: Values) -> jax.Array:
-        """f - g on every draw, (n, k)."""
+    def rest(self, f: Values) -> tuple[jax.Array, jax.Array]:
+        """f - g on every draw, (n, k), and the intercepts of the fits, (fold, k)."""
 
     @abc.abstractmethod
     def weights(self) -> jax.Array:
@@ -28,19 +28,16 @@ class AbstractLinearMap(eqx.Module):
 
 
 class DualMap(AbstractLinearMap):
-    """The map in dual form, factorised: new integrands cost one product each.
-
-    `variance` is what the fit expects of the square of each draw's error, (n,), up to a factor.
-    """
+    """The map in dual form, factorised: new integrands cost one product each."""
 
     blocks: Blocks
-    variance: AnyArray
 
     @eqx.filter_jit
-    def rest(self, f: Values) -> jax.Array:
+    def rest(self, f: Values) -> tuple[jax.Array, jax.Array]:
         centre = jnp.mean(f, axis=0)
         alpha, intercept = self.blocks.project(f - centre), self.blocks.tau @ (f - centre)
-        return self.blocks.held_out(alpha, intercept) + centre
+        rest, intercepts = self.blocks.held_out(alpha, intercept)
+        return rest + centre, intercepts + centre
 
     @eqx.filter_jit
     def weights(self) -> jax.Array:
@@ -53,13 +50,14 @@ class RefittedMap(AbstractLinearMap):
     problem: Problem
     folds: Folds = eqx.field(static=True)
 
-    def rest(self, f: Values) -> jax.Array:
+    def rest(self, f: Values) -> tuple[jax.Array, jax.Array]:
         problem = replace(self.problem, f=jnp.asarray(f))
-        return Exact().crossfit(problem, self.folds, jax.random.key(0)).rest
+        held = Exact().crossfit(problem, self.folds, jax.random.key(0))
+        return held.rest, jnp.asarray(held.intercepts)
 
     def weights(self) -> jax.Array:
         n = self.problem.x.shape[0]
-        _, transposed = jax.vjp(self.rest, jnp.zeros((n, 1), self.problem.x.dtype))
+        _, transposed = jax.vjp(lambda f: self.rest(f)[0], jnp.zeros((n, 1), self.problem.x.dtype))
         (weights,) = transposed(jnp.full((n, 1), 1 / n, self.problem.x.dtype))
         return weights[:, 0]
 
@@ -69,13 +67,12 @@ def linear_map(problem: Problem, folds: Folds) -> tuple[AbstractLinearMap, str]:
     train = problem.x.shape[0] - max(stop - start for start, stop in folds)
     dual_form, note = Exact().plan(problem, train)
     if dual_form and one_factorisation(problem):
-        return DualMap(*_factorised(problem, folds)), note
+        return DualMap(_factorised(problem, folds)), note
     return RefittedMap(problem, folds), note
 
 
 @eqx.filter_jit
-def _factorised(problem: Problem, folds: Folds) -> tuple[Blocks, jax.Array]:
+def _factorised(problem: Problem, folds: Folds) -> Blocks:
     n = problem.x.shape[0]
     terms = linear_terms(problem, count=n - n / len(folds))
-    blocks = dual(terms, problem.x, problem.score).blocks(folds)
-    return blocks, blocks.solve_diagonal()
+    return dual(terms, problem.x, problem.score).blocks(folds)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .._types import AnyArray, Values
 from ._dual import Dual, with_columns
 from ._linear_map import DualMap
-from ._problem import Folds
+from ._problem import Folds, LeftOut
 from ._roots import IdentityRoot, SpectralRoot, cholesky_root, noise_floor
 
 
@@ -25,8 +25,8 @@ def held_out_grid(
     f: Values,
     noises: AnyArray,
     folds: Folds,
-) -> tuple[jax.Array, jax.Array]:
-    """f - g on draws of folds that g was not fitted to, and its variance, for each noise.
+) -> LeftOut:
+    """What leaving out each fold in turn gives, for each noise.
 
     Args:
         decomposed: the eigenvalues and eigenvectors of the kernel matrix.
@@ -36,17 +36,16 @@ def held_out_grid(
         folds: where each starts and stops.
 
     Returns:
-        Arrays of shapes (grid, n, k) and (grid, n).
+        Arrays with the grid as their first axis.
     """
     values, vectors = decomposed
     floor = noise_floor(jnp.sum(values))
     centre = jnp.mean(f, axis=0)
 
-    def at(noise: AnyArray) -> tuple[jax.Array, jax.Array]:
+    def at(noise: AnyArray) -> LeftOut:
         scale = jax.lax.rsqrt(values + jnp.maximum(noise, floor))
         system = with_columns(SpectralRoot(vectors, scale), columns)
-        rest, variance = system.held_out(f - centre, folds)
-        return rest + centre, variance
+        return system.held_out(f - centre, folds).moved(centre)
 
     return jax.lax.map(at, noises)
 
@@ -54,11 +53,10 @@ def held_out_grid(
 @eqx.filter_jit
 def held_out_once(
     kernel: AnyArray | None, columns: AnyArray, f: Values, noise: AnyArray, folds: Folds
-) -> tuple[jax.Array, jax.Array]:
+) -> LeftOut:
     """The same for one noise, by a Cholesky factorisation or, without a kernel, none."""
     centre = jnp.mean(f, axis=0)
-    rest, variance = _system(kernel, columns, noise).held_out(f - centre, folds)
-    return rest + centre, variance
+    return _system(kernel, columns, noise).held_out(f - centre, folds).moved(centre)
 
 
 @eqx.filter_jit
@@ -66,8 +64,7 @@ def linear_map_once(
     kernel: AnyArray | None, columns: AnyArray, noise: AnyArray, folds: Folds
 ) -> DualMap:
     """The same for integrands that come later."""
-    blocks = _system(kernel, columns, noise).blocks(folds)
-    return DualMap(blocks, blocks.solve_diagonal())
+    return DualMap(_system(kernel, columns, noise).blocks(folds))
 
 
 def _system(kernel: AnyArray | None, columns: AnyArray, noise: AnyArray) -> Dual:

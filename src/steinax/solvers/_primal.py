@@ -8,6 +8,7 @@ from jax.scipy.linalg import block_diag, cho_solve, solve_triangular
 from .._types import AnyArray, Coefficients, Points, Values
 from ._columns import Columns, columns
 from ._linear_system import Term
+from ._problem import Folds, LeftOut
 
 REFINEMENTS = 2
 
@@ -32,14 +33,13 @@ class Primal(eqx.Module):
         w = w / self.size[:, None]
         return w[0], split_back(self.parts, w[1:])
 
-    def held_out(
-        self, f: Values, folds: tuple[tuple[int, int], ...]
-    ) -> tuple[jax.Array, jax.Array]:
+    def held_out(self, f: Values, folds: Folds) -> LeftOut:
         r"""f - g on every draw, with g fitted to the other folds, whose moments are subtracted.
 
-        And its variance in units of the noise, $1 + a^\top (A^\top A + P)^{-1} a$ for a draw's row $a$.
+        And its variance in units of the noise, $1 + a^\top (A^\top A + P)^{-1} a$ for a draw's row $a$,
+        and the intercepts.
         """
-        parts, variance = [], []
+        parts, variance, intercepts = [], [], []
         for start, stop in folds:
             inside = self.columns[start:stop]
             gram = self.gram - inside.T @ inside
@@ -49,7 +49,8 @@ class Primal(eqx.Module):
             variance.append(
                 1 + jnp.sum(solve_triangular(factor, inside.T, lower=True) ** 2, axis=0)
             )
-        return jnp.concatenate(parts), jnp.concatenate(variance)
+            intercepts.append(w[0] / self.size[0])
+        return LeftOut(jnp.concatenate(parts), jnp.concatenate(variance), jnp.stack(intercepts))
 
 
 def primal(terms: tuple[Term, ...], x: Points, score: Points) -> Primal:

@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,18 @@ from ..objectives import AbstractObjective, AbstractPenalty
 
 # where each fold starts and stops among all draws
 type Folds = tuple[tuple[int, int], ...]
+
+
+class LeftOut(NamedTuple):
+    """What leaving out each fold in turn gives."""
+
+    rest: AnyArray  # f - g on every draw, g fitted to the other folds: (n, k)
+    variance: AnyArray  # what the fit expects of its square, up to a factor: (n,)
+    intercepts: AnyArray  # of the fits: (fold, k)
+
+    def moved(self, centre: AnyArray) -> "LeftOut":
+        """The same for integrands that are larger by a constant, (k,)."""
+        return LeftOut(self.rest + centre, self.variance, self.intercepts + centre)
 
 
 class Problem(eqx.Module):

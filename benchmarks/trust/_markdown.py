@@ -1,0 +1,55 @@
+"""What the pages of this folder share: tables, provenance, and the files they are written to."""
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .._provenance import provenance
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def share(value: float, error: float | None = None) -> str:
+    """A share in per cent, with its standard error."""
+    return f"{100 * value:.1f}" + ("" if error is None else f" ± {100 * error:.1f}")
+
+
+def figure(value: float) -> str:
+    """A number in about two or three digits."""
+    if 100 <= value < 99_999.5:
+        return f"{value:,.0f}"
+    return f"{value:.3g}".replace("e+0", "e").replace("e+", "e")
+
+
+def origin(about: dict) -> str:
+    """The command, the machine and the date."""
+    return (
+        f"`{about['command']}`, on {about['date']}, one core per worker of {about['cores']} "
+        f"({about['cpu']}), Python {about['python']}, steinax {about['steinax']} (source "
+        f"{about['source']}), jax {about['jax']}, NumPy {about['numpy']}."
+    )
+
+
+def about(module: str) -> dict:
+    """Where the figures of this run come from."""
+    told = [*sys.argv[1:]]
+    for option in ("--out", "--cache"):  # folders of one machine say nothing to another
+        if option in told:
+            del told[told.index(option) : told.index(option) + 2]
+    return {"command": shlex.join(["python", "-m", module, *told])} | provenance()
+
+
+def write(out: Path, name: str, page: str, about: dict, rows: list[dict]) -> None:
+    """The page, and all figures as JSON beside it."""
+    out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({**about, "rows": rows}, indent=1) + "\n"
+    for path, content in ((out / f"{name}.json", text), (out / f"{name}.md", page)):
+        part = path.with_suffix(path.suffix + ".part")
+        part.write_text(content, encoding="utf-8")
+        part.replace(path)

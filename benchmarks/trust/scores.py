@@ -1,0 +1,201 @@
+"""Which wrong scores the audit refuses and names, which right ones it refuses, and what can hide."""
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+import steinax as sx
+
+from .._pinned import ROOT
+from ._markdown import about, figure, origin, table, write
+from ._scored import MISTAKES, NAMED, RIGHT, chains, gaussian, posterior_blocks
+
+SHAPE, RHO = (4, 250, 10), 0.5
+SETTINGS = (
+    ((4, 250, 10), 0.5),
+    ((4, 250, 10), 0.9),
+    ((4, 250, 10), -0.5),
+    ((4, 50, 10), 0.9),
+    ((1, 1000, 10), 0.0),
+    ((4, 50, 3), 0.0),
+)
+SIZES = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 1.0)
+
+
+def verdict(x: np.ndarray, score: np.ndarray) -> str:
+    """The kind of the first fatal finding, or `passed`."""
+    report = sx.audit(sx.Sample(x, score))
+    return "passed" if report.passed else report.fatal[0].kind
+
+
+def named(seeds: int) -> list[dict]:
+    """How often each mistake is refused, and refused by its name."""
+    rows = []
+    for target, make in NAMED.items():
+        for mistake, (kind, change) in MISTAKES.items():
+            found = [verdict(*change(*make(chains(s, SHAPE, RHO)))) for s in range(seeds)]
+            rows.append(
+                {
+                    "table": "mistakes",
+                    "target": target,
+                    "mistake": mistake,
+                    "seeds": seeds,
+                    "refused": seeds - found.count("passed"),
+                    "named": found.count(kind),
+                }
+            )
+    return rows
+
+
+def boundaries(seeds: int) -> list[dict]:
+    """Densities that do not vanish at the boundary of their support."""
+    rows = []
+    for name in ("exponential", "uniform"):
+        found = []
+        for seed in range(seeds):
+            x = getattr(np.random.default_rng(seed), name)(size=(4, 250, 10))
+            found.append(verdict(x, -1.0 * (name == "exponential") * np.ones_like(x)))
+        rows.append(
+            {
+                "table": "mistakes",
+                "target": name,
+                "mistake": "a boundary left in place",
+                "seeds": seeds,
+                "refused": seeds - found.count("passed"),
+                "named": found.count("boundary"),
+            }
+        )
+    return rows
+
+
+def false_alarms(seeds: int) -> list[dict]:
+    """Right samples that are refused, per target."""
+    rows = []
+    for target, make in RIGHT.items():
+        refused = sum(
+            verdict(*make(chains(seed, shape, rho))) != "passed"
+            for shape, rho in SETTINGS
+            for seed in range(1000, 1000 + seeds)
+        )
+        count = seeds * len(SETTINGS)
+        rows.append({"table": "right", "target": target, "audits": count, "refused": refused})
+    folder = Path(os.environ["STEINAX_DATA"], "posteriordb")
+    for size in (100, 1000):
+        found = [verdict(u, score) for _, u, score in posterior_blocks(folder, size)]
+        refused = len(found) - found.count("passed")
+        target = f"posteriordb, 22 posteriors, blocks of {size:,}"
+        rows.append({"table": "right", "target": target, "audits": len(found), "refused": refused})
+    return rows
+
+
+def limits(seeds: int) -> list[dict]:
+    """Score errors of growing size: how many pass, and the smallest limit printed for those."""
+    rows = []
+    for sort in ("constant", "linear"):
+        for size in SIZES:
+            passed, least = 0, np.inf
+            for seed in range(seeds):
+                x, score = gaussian(chains(seed, SHAPE, RHO))
+                wrong = score * (1 - size) if sort == "linear" else score + size * _along(x)
+                report = sx.audit(sx.Sample(x, wrong))
+                if report.passed:
+                    passed += 1
+                    limit = report.limit_squares if sort == "linear" else report.limit[:1]
+                    least = min(least, float(limit.min()))
+            row = {"table": "limit", "error": sort, "bias": size, "seeds": seeds, "passed": passed}
+            rows.append(row | {"least": least if passed else None})
+    return rows
+
+
+def _along(x: np.ndarray) -> np.ndarray:
+    """The constant error that shifts the estimate of the first mean by one: C^-1 e_1."""
+    index = np.arange(x.shape[2])
+    return np.linalg.solve(0.5 ** np.abs(index[:, None] - index), np.eye(len(index))[0])
+
+
+def timed() -> float:
+    """Milliseconds of CPU time of an audit that passes, the median of 50."""
+    sample, taken = sx.Sample(*gaussian(chains(0, SHAPE, RHO))), []
+    for _ in range(50):
+        start = time.process_time()
+        sx.audit(sample)
+        taken.append(time.process_time() - start)
+    return 1e3 * float(np.median(taken))
+
+
+def page(rows: list[dict], where: dict) -> str:
+    """All of `scores.md`."""
+    wrong = [row for row in rows if row["table"] == "mistakes"]
+    right = [row for row in rows if row["table"] == "right"]
+    limit = [row for row in rows if row["table"] == "limit"]
+    audits, refused = (sum(row[key] for row in right) for key in ("audits", "refused"))
+    low = min(row["named"] / row["seeds"] for row in wrong)
+    under = [row for row in limit if row["passed"] and row["least"] < row["bias"]]
+    parts = [
+        "# Wrong scores",
+        f"Of {audits:,} right samples the audit refuses {refused}. It refuses and names every mistake "
+        f"in at least {low:.0%} of the seeds, at 4 x 250 draws with AR(1) 0.5 in ten dimensions. "
+        f"An error passed that was larger than the limit printed beside it in {len(under)} of "
+        f"{len(limit)} rows. An audit takes {figure(where['milliseconds'])} ms.",
+        "## Mistakes",
+        table(
+            ("target", "mistake", "seeds", "refused", "named"),
+            [
+                [str(row[k]) for k in ("target", "mistake", "seeds", "refused", "named")]
+                for row in wrong
+            ],
+        ),
+        "The bias of a missing Jacobian is that of one standard deviation of the parameter: it is found "
+        "where the parameter varies by a half or more, as here.",
+        "## Right scores",
+        "4 x 250 draws (AR(1) 0.5, 0.9 and -0.5), 4 x 50 (0.9 and 0) and 1 x 1,000.",
+        table(
+            ("target", "audits", "refused"),
+            [[row["target"], f"{row['audits']:,}", str(row["refused"])] for row in right],
+        ),
+        "## What can hide",
+        "A Gaussian target. A constant error shifts the estimate of the first mean by the bias given, in "
+        "standard deviations; a linear one that of every square, in variances.",
+        table(
+            ("error", "bias", "seeds", "passed", "least limit printed for those"),
+            [
+                [
+                    row["error"],
+                    figure(row["bias"]),
+                    str(row["seeds"]),
+                    str(row["passed"]),
+                    _least(row),
+                ]
+                for row in limit
+            ],
+        ),
+        origin(where),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _least(row: dict) -> str:
+    return figure(row["least"]) if row["passed"] else ""
+
+
+def main() -> None:
+    """Measure everything, and write `scores.json` and `scores.md`."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trust.scores", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="for each mistake and each setting")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
+    given = parser.parse_args()
+    if "STEINAX_DATA" not in os.environ:
+        raise SystemExit("STEINAX_DATA is not set: point it at the folder that holds posteriordb/.")
+    where = about("benchmarks.trust.scores") | {"milliseconds": timed()}
+    rows = named(given.seeds) + boundaries(given.seeds) + false_alarms(given.seeds)
+    rows += limits(given.seeds // 2)
+    text = page(rows, where)
+    write(given.out, "scores", text, where, rows)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""Whether scores belong to their draws, chains are in order, and tails are light enough."""
+
+from ._audit import audit
+from ._report import AuditError, AuditReport, Finding
+from ._tails import heavy, pareto_khat
+
+__all__ = ["AuditError", "AuditReport", "Finding", "audit", "heavy", "pareto_khat"]

@@ -1,0 +1,59 @@
+import numpy as np
+
+from ..data import Sample
+from ._identities import identities
+from ._integrity import integrity
+from ._naming import name_mistake
+from ._report import AuditReport, Finding
+
+LEAST = 20  # draws; with fewer no identity can be tested
+LEAST_LENGTH = 8
+
+
+def audit(sample: Sample) -> AuditReport:
+    r"""Test whether the scores are those of the draws, and whether the chains are in order.
+
+    If the scores $s$ are the gradients of the log density of the draws $x$, then $E[s_j] = 0$ and
+    $E[x_i s_j] = -1_{i = j}$. On standardised draws, with errors that know of autocorrelation, these
+    and two more functions of each dimension are tested. Right scores are refused once in 50,000
+    audits by design and less than once in 1,000 as measured, heavy tails and short chains included.
+    When an identity fails, each common mistake is repaired in turn (sign, lag, order of columns,
+    Jacobian, constrained draws, temperature), and the repair that makes all identities hold is named.
+
+    Passing is not proof: the report's `limit` says how large an error could hide, and neither missed
+    modes nor chains that have not converged show in these identities.
+
+    Args:
+        sample: draws and scores.
+
+    >>> import numpy as np
+    >>> import steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    >>> sx.audit(sx.Sample(x, -2 * x)).problems[0].kind
+    'tempered'
+    """
+    problems = list(integrity(sample))
+    kinds = {problem.kind for problem in problems}
+    diverging = None if sample.diverging is None else int(np.sum(sample.diverging))
+    nothing = np.full(sample.dim, np.inf)
+    if sample.size < LEAST or sample.length < LEAST_LENGTH or kinds & {"constant", "repeated"}:
+        if not kinds & {"constant", "repeated"}:
+            problems.append(_short(sample))
+        return AuditReport(tuple(problems), 0, nothing, nothing, 0.0, diverging)
+    draws = np.asarray(sample.draws, dtype=np.float64)
+    scores = np.asarray(sample.scores, dtype=np.float64)
+    with np.errstate(all="ignore"):  # what overflows is not a number, and fails
+        found = identities(draws, scores)
+        if not found.hold:
+            problems.insert(0, name_mistake(draws, scores, sample.names, found))
+    means, squares = found.limit
+    strength = float(found.strength.max())
+    return AuditReport(tuple(problems), found.strength.size, means, squares, strength, diverging)
+
+
+def _short(sample: Sample) -> Finding:
+    message = (
+        f"{sample.chains} x {sample.length} draws are too few to test the scores: give at least "
+        f"{LEAST_LENGTH} in each chain and {LEAST} in all."
+    )
+    return Finding("short", message, fatal=False)

@@ -1,0 +1,111 @@
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..chains._rhat import split_rhat
+from ..data import Sample
+from ._report import Finding
+
+STUCK = 0.98  # a chain that stays where it is for more than this part of its draws
+SLOW = 0.9  # Metropolis at its best stays for three draws in four
+STILL = 0.01  # of the pooled standard deviation, in every dimension: a chain that hardly moves
+DIVERGING = 0.1  # more than this part of the draws is fatal
+RHAT = 1.1
+SHOWN = 5
+
+
+def integrity(sample: Sample) -> Iterator[Finding]:
+    """What is wrong with the chains, whatever their scores."""
+    yield from _constant(sample)
+    yield from _duplicates(sample)
+    yield from _stuck(sample)
+    yield from _divergences(sample)
+    yield from _disagreement(sample)
+
+
+def _constant(sample: Sample) -> Iterator[Finding]:
+    still = np.ptp(sample.x, axis=0) == 0
+    if still.all():
+        message = (
+            f"all {sample.size} draws are the same: there is nothing to average over. Give more than one "
+            "draw, and find out why the sampler never moved."
+        )
+        yield Finding("repeated", message, columns=sample.names)
+    elif still.any():
+        columns = tuple(name for name, one in zip(sample.names, still, strict=True) if one)
+        message = (
+            f"these dimensions never change: {listed(columns)}. A constant has no posterior to average "
+            "over: leave those columns out of draws and scores."
+        )
+        yield Finding("constant", message, columns=columns)
+
+
+def _duplicates(sample: Sample) -> Iterator[Finding]:
+    first: dict[bytes, int] = {}
+    for chain, draws in enumerate(sample.draws):
+        twin = first.setdefault(draws.tobytes(), chain)
+        if twin != chain and np.ptp(draws, axis=0).any():
+            message = (
+                f"chains {twin} and {chain} are the same draws: the error bars would be too short. Run "
+                "every chain with a seed of its own, or give the chain once."
+            )
+            yield Finding("duplicate", message)
+            return
+
+
+def _stuck(sample: Sample) -> Iterator[Finding]:
+    if sample.length < 4 or not np.ptp(sample.x, axis=0).any():
+        return
+    stays = (sample.draws[:, 1:] == sample.draws[:, :-1]).all(axis=2).mean(axis=1)
+    spread = sample.x.std(axis=0)
+    moving = spread > 0
+    ratio = (sample.draws.std(axis=1)[:, moving] / spread[moving]).max(axis=1)
+    for chain in np.flatnonzero((stays > STUCK) | (ratio < STILL)):
+        message = (
+            f"chain {chain} is stuck: it stays where it is for {stays[chain]:.0%} of its draws and covers "
+            f"at most {ratio[chain]:.2g} of the spread of all chains. Leave it out and find out why: a "
+            "step size too large, a start far from the mass, or a chain that was never run."
+        )
+        yield Finding("stuck", message)
+    slow = np.flatnonzero((stays > SLOW) & (stays <= STUCK) & (ratio >= STILL))
+    if len(slow):
+        message = (
+            f"{len(slow)} of {sample.chains} chains repeat the draw before in more than {SLOW:.0%} of "
+            "their draws: nearly every proposal was rejected. A smaller step would give more."
+        )
+        yield Finding("rejections", message, fatal=False)
+
+
+def _divergences(sample: Sample) -> Iterator[Finding]:
+    if sample.diverging is None or not np.any(sample.diverging):
+        return
+    count = int(np.sum(sample.diverging))
+    part = count / sample.size
+    message = (
+        f"{count} of {sample.size} draws ({part:.1%}) ended in a divergence: the sampler has left out a "
+        "part of the posterior, and no estimate from its draws can know. Reparametrise (a non-centred "
+        "form for a hierarchy) or raise the target acceptance rate, and sample again."
+    )
+    yield Finding("divergences", message, fatal=part > DIVERGING)
+
+
+def _disagreement(sample: Sample) -> Iterator[Finding]:
+    if sample.length < 4 or (np.ptp(sample.x, axis=0) == 0).any():
+        return
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that never move
+        rhat = split_rhat(sample.draws)
+    high = rhat > RHAT
+    if high.any():
+        columns = tuple(name for name, one in zip(sample.names, high, strict=True) if one)
+        message = (
+            f"the chains disagree on {listed(columns)} (R-hat up to {np.nanmax(rhat):.2f}): they have not "
+            "converged, or each has found another mode. The identities cannot see that. Run them "
+            "longer before believing an error bar."
+        )
+        yield Finding("rhat", message, fatal=False, columns=columns)
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """Some names, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -1,0 +1,121 @@
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data import Sample
+from ._check import Law, expect, law
+from ._settings import nothing_changes, same_bits
+
+type Read = Callable[[], Any]  # a Sample, if it keeps the contract
+TRIED = 20  # draws at which the log density is differentiated
+STEP = 1e-5  # of the spread of a dimension
+NEAR = 1e-3  # how far finite differences may be off, relative to the typical score
+
+
+@dataclass(frozen=True)
+class AdapterCase:
+    """A function that reads draws from elsewhere, and what is known of them."""
+
+    read: Read
+    chains: int | None = None
+    length: int | None = None
+    dim: int | None = None
+    names: Sequence[str] | None = None
+    log_density: Callable[[np.ndarray], float] | None = None
+
+
+@law("return steinax.Sample(draws, scores, names).")
+def gives_a_sample(case: AdapterCase) -> None:
+    """What is read is a Sample of finite numbers."""
+    sample = case.read()
+    expect(isinstance(sample, Sample), f"it gives a {type(sample).__name__}")
+    expect(np.all(np.isfinite(sample.draws)), "some draws are not finite")
+    expect(np.all(np.isfinite(sample.scores)), "some scores are not finite")
+
+
+@law("put axes in the order (chain, draw, dim), and keep every chain and draw.")
+def has_the_expected_shape(case: AdapterCase) -> None:
+    """As many chains, draws and dimensions as expected."""
+    sample = case.read()
+    for what in ("chains", "length", "dim"):
+        found, wanted = getattr(sample, what), getattr(case, what)
+        expect(wanted is None or found == wanted, f"`{what}` is {found}, not {wanted}")
+
+
+@law(
+    "name each column of the draws, in the order of the columns.",
+    lambda case: case.names is not None,
+)
+def has_the_expected_names(case: AdapterCase) -> None:
+    """The names are those expected."""
+    found, wanted = case.read().names, tuple(case.names or ())
+    expect(found == wanted, f"the names are {found}, not {wanted}")
+
+
+@law("read the same draws in the same order every time, and set nothing globally.")
+def reads_the_same_twice(case: AdapterCase) -> None:
+    """Two readings give the same bits."""
+    with nothing_changes():
+        one, other = case.read(), case.read()
+    expect(same_bits(one, other), "two readings differ")
+
+
+@law("leave out chains that never moved, and dimensions that are constants.")
+def every_dimension_moves(case: AdapterCase) -> None:
+    """No dimension and no chain is constant."""
+    sample = case.read()
+    still = np.ptp(sample.draws, axis=(0, 1)) == 0
+    expect(not still.any(), f"constant: {', '.join(np.array(sample.names)[still])}")
+    if sample.length > 1:
+        stuck = np.flatnonzero(np.all(np.ptp(sample.draws, axis=1) == 0, axis=1))
+        expect(not stuck.size, f"chains that never move: {stuck.tolist()}")
+
+
+@law(
+    "give the gradient of the log density at each draw, on the unconstrained space in which the draws are "
+    "(with the Jacobian's term), in the same order of columns, and not that of the draw before or after.",
+    lambda case: case.log_density is not None,
+)
+def scores_are_gradients(case: AdapterCase) -> None:
+    """Scores agree with finite differences of the log density."""
+    sample, log_density = case.read(), case.log_density
+    assert log_density is not None
+    index = np.linspace(0, sample.size - 1, min(TRIED, sample.size)).round().astype(int)
+    x, score = np.asarray(sample.x, float)[index], np.asarray(sample.score, float)[index]
+    step = STEP * np.maximum(np.asarray(sample.x, float).std(axis=0), 1e-300)
+    found = np.empty_like(x)
+    for i, j in np.ndindex(*x.shape):
+        up, down = x[i].copy(), x[i].copy()
+        up[j], down[j] = x[i, j] + step[j], x[i, j] - step[j]
+        found[i, j] = (float(log_density(up)) - float(log_density(down))) / (up[j] - down[j])
+    typical = np.sqrt(np.mean(found**2, axis=0)) + 1e-300
+    off = np.abs(score - found) / typical
+    row, column = np.unravel_index(np.argmax(off), off.shape)
+    name = sample.names[column]
+    expect(
+        off.max() <= NEAR,
+        f"at draw {index[row]} the score of {name} is {score[row, column]:.6g}, and finite differences "
+        f"of the log density give {found[row, column]:.6g}{_guess(score, found, typical)}",
+    )
+
+
+def _guess(score: np.ndarray, found: np.ndarray, typical: np.ndarray) -> str:
+    """The likely mistake, if a simple repair mends it."""
+    if np.all(np.abs(-score - found) <= NEAR * typical):
+        return ": the sign is flipped"
+    ratio = np.sum(score * found) / np.sum(score**2) if np.any(score) else 0.0
+    if np.all(np.abs(ratio * score - found) <= NEAR * typical):
+        return f": all scores are off by a factor of {1 / ratio:.4g}"
+    return ""
+
+
+ADAPTER_LAWS: tuple[Law, ...] = (
+    gives_a_sample,
+    has_the_expected_shape,
+    has_the_expected_names,
+    reads_the_same_twice,
+    every_dimension_moves,
+    scores_are_gradients,
+)

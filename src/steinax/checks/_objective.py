@@ -1,0 +1,99 @@
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..families import Polynomial
+from ..objectives import AbstractObjective, AbstractPenalty
+from ._check import Law, expect, law
+from ._laws import assert_close, points, random_params
+from ._targets import skewed
+
+
+def _rest() -> jax.Array:
+    return jnp.asarray(np.random.default_rng(0).normal(size=(40, 3)))
+
+
+@law("give one loss per integrand, zero where f - g is the constant c on every draw.")
+def is_zero_for_a_perfect_fit(objective: AbstractObjective) -> None:
+    """No loss where nothing is left, and a loss above zero elsewhere."""
+    c = jnp.array([1.0, -2.0, 3.0])
+    perfect = objective(jnp.broadcast_to(c, (40, 3)), c)
+    expect(perfect.shape == (3,), f"3 integrands give a loss of shape {perfect.shape}")
+    expect(np.all(np.abs(perfect) <= 1e-12), f"a perfect fit has a loss of {perfect}")
+    loss = objective(_rest(), jnp.mean(_rest(), axis=0))
+    expect(np.all(loss > 0), f"a fit that is not perfect has a loss of {loss}")
+
+
+@law("average over draws: their order and the other integrands must not matter.")
+def treats_draws_and_integrands_alike(objective: AbstractObjective) -> None:
+    """In another order of draws or integrands the losses are the same; squares scale as squares."""
+    rest, c = _rest(), jnp.array([0.1, 0.2, 0.3])
+    loss, order = objective(rest, c), np.random.default_rng(1).permutation(40)
+    assert_close(objective(rest[order], c), loss)
+    assert_close(objective(rest[:, ::-1], c[::-1]), loss[::-1])
+    assert_close(objective(-3 * rest, -3 * c), 9 * loss)
+
+
+@law("`penalty_factor` is a positive number, and the loss has a finite gradient.")
+def can_be_minimised(objective: AbstractObjective) -> None:
+    """Solvers need a gradient, and the weight of a penalty."""
+    factor = objective.penalty_factor(40)
+    expect(np.isfinite(factor) and factor > 0, f"penalty_factor(40) is {factor}")
+    gradient = jax.jit(jax.grad(lambda r: jnp.sum(objective(r, jnp.zeros(3)))))(_rest())
+    expect(np.all(np.isfinite(gradient)), "the gradient is not finite")
+
+
+def _penalised(penalty: AbstractPenalty) -> Callable[[object], jax.Array]:
+    """The penalty of a polynomial's parameters."""
+    x, score = points(skewed(2), 4, 30)
+    family = Polynomial(2)
+
+    def value(params):
+        values = family.apply(None, params, x, score)
+        return jnp.sum(penalty(family, None, params, values))
+
+    return value
+
+
+def _params() -> jax.Array:
+    return random_params(Polynomial(2), None, jnp.zeros((2, 2)))
+
+
+@law("no parameters, no penalty; others have one of zero or more.")
+def is_zero_at_zero(penalty: AbstractPenalty) -> None:
+    """Plain Monte Carlo is never punished."""
+    value, params = _penalised(penalty), _params()
+    expect(abs(value(0 * params)) <= 1e-300, f"zero parameters cost {value(0 * params)}")
+    expect(value(params) >= 0, f"some parameters cost {value(params)}")
+
+
+@law("use a square of the parameters or of g: solvers count on it.")
+def is_quadratic(penalty: AbstractPenalty) -> None:
+    """Twice the parameters cost four times as much."""
+    value, params = _penalised(penalty), _params()
+    assert_close(value(2 * params), 4 * value(params))
+    assert_close(value(-params), value(params))
+
+
+@law("write it with jax.numpy, for any parameters.")
+def has_a_gradient(penalty: AbstractPenalty) -> None:
+    """Compiled, it can be differentiated."""
+    gradient = jax.jit(jax.grad(_penalised(penalty)))(_params())
+    expect(np.all(np.isfinite(gradient)), "the gradient is not finite")
+
+
+@law("`strength` is a number of zero or more.")
+def has_a_strength(penalty: AbstractPenalty) -> None:
+    """Solvers read it."""
+    strength = float(penalty.strength)
+    expect(np.isfinite(strength) and strength >= 0, f"the strength is {strength}")
+
+
+OBJECTIVE_LAWS: tuple[Law, ...] = (
+    is_zero_for_a_perfect_fit,
+    treats_draws_and_integrands_alike,
+    can_be_minimised,
+)
+PENALTY_LAWS: tuple[Law, ...] = (is_zero_at_zero, is_quadratic, has_a_gradient, has_a_strength)

@@ -1,0 +1,59 @@
+"""What an audit of the draws means for an estimate from them."""
+
+import warnings
+from dataclasses import replace
+from typing import Literal, get_args
+
+from ..auditing import AuditReport, audit
+from ..data import Sample
+from ..data._affine import check_moves
+from ._result import Estimate
+
+type AuditMode = Literal["raise", "warn", "off", "unadjusted"]
+
+CHAINS = ("constant", "repeated", "duplicate", "stuck", "divergences")  # not the scores' fault
+UNADJUSTED = (
+    "unadjusted sampler: part of its bias is removed, and what is left of it is not in the mcse"
+)
+
+
+class AuditWarning(UserWarning):
+    """Given where a sample that failed its audit is used nevertheless.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", AuditWarning)  # to have it raised
+    >>> warnings.simplefilter("default", AuditWarning)
+    """
+
+
+def audited(sample: Sample, mode: AuditMode) -> AuditReport | None:
+    """Audit a sample, and raise or warn where it fails, as the mode says.
+
+    Args:
+        sample: the draws and scores.
+        mode: `"raise"`; `"warn"`, to go on with a warning; `"unadjusted"`, to go on where the
+            draws are not quite from the target, as those of samplers without a Metropolis step;
+            `"off"`.
+    """
+    if mode not in (modes := get_args(AuditMode.__value__)):
+        raise ValueError(f"audit={mode!r}: use one of {', '.join(map(repr, modes))}.")
+    check_moves(sample)
+    if mode == "off":
+        return None
+    report = audit(sample)
+    chains = any(problem.kind in CHAINS for problem in report.fatal)
+    if mode == "raise" or (mode == "unadjusted" and chains):
+        report.raise_if_failed()
+    if mode == "warn" and not report.passed:
+        warnings.warn(repr(report), AuditWarning, stacklevel=3)
+    return report
+
+
+def with_audit(estimate: Estimate, report: AuditReport | None, mode: AuditMode) -> Estimate:
+    """The estimate with its audit, and with a weaker promise where the sampler is not exact."""
+    return replace(estimate, audit=report, note=noted(estimate.note, mode))
+
+
+def noted(note: str, mode: AuditMode) -> str:
+    """A note, with the weaker promise."""
+    return f"{note}\n{UNADJUSTED}" if mode == "unadjusted" else note

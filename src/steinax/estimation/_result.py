@@ -1,0 +1,178 @@
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import equinox as eqx
+import numpy as np
+
+from .._types import AnyArray
+from ..auditing import AuditReport
+from ..chains import ChainStatistics, t_quantile
+from ._candidates import Candidates
+from ._derived import covariance, derive
+from ._table import table
+
+
+class Estimate(eqx.Module):
+    """Expectations with control variates, beside the plain ones: arrays over the integrands.
+
+    Attributes:
+        value: the estimates.
+        mcse: their Monte Carlo standard errors; NaN where there is no honest one (see `reason`).
+        plain_value: the averages of f over all draws.
+        plain_mcse: their Monte Carlo standard errors.
+        worth: how many times as many plain draws would be as accurate, (plain_mcse / mcse)^2.
+        ess: effective sample sizes of the controlled series.
+        rhat: split R-hat of the controlled series.
+        plain_ess: effective sample sizes of f itself.
+        plain_rhat: split R-hat of f itself.
+        batches: means of consecutive draws of the controlled series, less `value`, (batch, k).
+        plain_batches: the same of f itself.
+        freedom: degrees of freedom of `mcse`, for intervals.
+        plain_freedom: those of `plain_mcse`.
+        names: of the integrands.
+        chosen: the control variate that each integrand got.
+        note: how it was fitted and used.
+        reason: why there is no standard error, or None.
+        candidates: what was tried, if the choice was automatic: print it.
+        audit: whether the scores are those of the draws; None if nobody looked.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    >>> est = sx.estimate("x", sx.Sample(x, -x))
+    >>> bool(est["x[0]"].mcse < 1e-10)
+    True
+    """
+
+    value: AnyArray
+    mcse: AnyArray
+    plain_value: AnyArray
+    plain_mcse: AnyArray
+    worth: AnyArray
+    ess: AnyArray
+    rhat: AnyArray
+    plain_ess: AnyArray
+    plain_rhat: AnyArray
+    batches: AnyArray
+    plain_batches: AnyArray
+    freedom: AnyArray
+    plain_freedom: AnyArray
+    names: tuple[str, ...] = eqx.field(static=True)
+    chosen: tuple[str, ...] = eqx.field(static=True)
+    note: str = eqx.field(static=True)
+    reason: str | None = eqx.field(static=True, default=None)
+    candidates: Candidates | None = None
+    audit: AuditReport | None = None
+
+    def interval(self, level: float = 0.95) -> np.ndarray:
+        r"""Intervals that cover the expectations with the given probability, (..., 2).
+
+        They are $\text{value} \pm t\,\text{mcse}$, with Student's quantile: the fewer the
+        effective draws, and the heavier the tails of what is left, the further they reach.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 1))
+        >>> sx.estimate("x", sx.Sample(x, -x), sx.Polynomial(1)).interval().shape
+        (1, 2)
+        """
+        return _interval(self.value, self.mcse, t_quantile(level, self.freedom))
+
+    def plain_interval(self, level: float = 0.95) -> np.ndarray:
+        """The same for the plain averages."""
+        reach = t_quantile(level, self.plain_freedom)
+        return _interval(self.plain_value, self.plain_mcse, reach)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Of the estimates' errors, (k, k): their standard errors and the batches' correlations."""
+        return covariance(self.mcse, self.batches)
+
+    def derived(self, functions: Mapping[str, Callable]) -> "Estimate":
+        r"""Differences, ratios and other functions of the expectations, with their own errors.
+
+        The error of $h(\mu)$ is $\sqrt{\nabla h^\top C\, \nabla h}$ with $C$ the covariance of the
+        estimates: the delta method. Where $h$ bends within two standard errors so far that this
+        means little, as a ratio does whose denominator may be zero, the error is NaN.
+
+        Args:
+            functions: by name, made of jax operations; each is given a dict from the names of the
+                integrands to their expectations.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = 2 + np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> est = sx.estimate("x", sx.Sample(x, 2 - x), sx.Polynomial(1))
+        >>> ratio = est.derived({"ratio": lambda mean: mean["x[0]"] / mean["x[1]"]})
+        >>> bool(abs(ratio.value[0] - 1) < 1e-10)
+        True
+        """
+        better, plain = (derive(functions, self.names, one) for one in self._statistics())
+        bent = [name for name, e in zip(functions, better.mcse, strict=True) if np.isnan(e)]
+        why = f"{', '.join(bent)} is too far from linear within the errors" if bent else None
+        made = (f"from {', '.join(sorted(set(self.chosen)))}",) * len(functions)
+        return beside(better, plain, tuple(functions), made, self.note, reason=why or self.reason)
+
+    def _statistics(self) -> tuple[ChainStatistics, ChainStatistics]:
+        """Of the controlled series, and of f itself."""
+        ours = (getattr(self, field) for field in _BOTH)
+        plain = (getattr(self, f"plain_{field}") for field in _BOTH)
+        return ChainStatistics(*ours), ChainStatistics(*plain)
+
+    def __getitem__(self, name: str) -> "Estimate":
+        """The estimate of one integrand, its arrays reduced to numbers."""
+        if name not in self.names:
+            raise KeyError(f"no integrand is called {name!r}: there are {', '.join(self.names)}.")
+        i = self.names.index(name)
+        arrays = {field: np.asarray(getattr(self, field)[..., i]) for field in _ARRAYS}
+        tried = None if self.candidates is None else self.candidates.of(i)
+        return replace(self, names=(name,), chosen=(self.chosen[i],), candidates=tried, **arrays)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return table(self)
+
+
+_BOTH = ("value", "mcse", "ess", "rhat", "freedom", "batches")  # plainly too
+_ARRAYS = ("worth", *_BOTH, *(f"plain_{field}" for field in _BOTH))
+
+
+def beside(
+    better: ChainStatistics,
+    plain: ChainStatistics,
+    names: tuple[str, ...],
+    chosen: tuple[str, ...],
+    note: str,
+    *,
+    reason: str | None = None,
+    candidates: Candidates | None = None,
+) -> Estimate:
+    """The estimate from the statistics of what is left of f, beside those of f itself."""
+    if reason is None and np.any(np.isnan(better.mcse + plain.mcse) & np.isfinite(better.mean)):
+        reason = (
+            "there are fewer than 4 averaged draws in each chain; give longer chains to have one"
+        )
+    return Estimate(
+        value=better.mean,
+        mcse=better.mcse,
+        plain_value=plain.mean,
+        plain_mcse=plain.mcse,
+        worth=(plain.mcse / better.mcse) ** 2,
+        ess=better.ess,
+        rhat=better.rhat,
+        plain_ess=plain.ess,
+        plain_rhat=plain.rhat,
+        batches=better.batches,
+        plain_batches=plain.batches,
+        freedom=better.freedom,
+        plain_freedom=plain.freedom,
+        names=names,
+        chosen=chosen,
+        note=note,
+        reason=reason,
+        candidates=candidates,
+    )
+
+
+def _interval(value: AnyArray, error: AnyArray, reach: AnyArray) -> np.ndarray:
+    half = np.asarray(reach * error)
+    return np.stack([value - half, value + half], axis=-1)

@@ -1,0 +1,143 @@
+"""What the audit says of the chains themselves, and how it prints."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import steinax as sx
+
+X = np.random.default_rng(0).normal(size=(4, 100, 3))
+
+
+def _finding(draws: np.ndarray, kind: str, **options) -> sx.Finding:
+    report = sx.audit(sx.Sample(draws, -draws, **options))
+    (finding,) = [problem for problem in report.problems if problem.kind == kind]
+    assert finding.fatal == (not report.passed)
+    return finding
+
+
+def test_nothing_to_say() -> None:
+    report = sx.audit(sx.Sample(X, -X))
+    assert report.passed
+    assert report.problems == ()
+    assert report.limit.shape == report.limit_squares.shape == (3,)
+
+
+def test_duplicate_chains() -> None:
+    draws = X.copy()
+    draws[3] = draws[1]
+    finding = _finding(draws, "duplicate")
+    assert finding.fatal
+    assert "chains 1 and 3 are the same" in finding.message
+
+
+def test_stuck_chain() -> None:
+    draws = X.copy()
+    draws[2] = draws[2, :1]
+    assert "chain 2 is stuck" in _finding(draws, "stuck").message
+    slow = X.copy()
+    slow[1] = 0.3 + 1e-4 * slow[1]
+    assert _finding(slow, "stuck").fatal
+
+
+def test_rejections_are_a_remark_only_where_there_are_very_many() -> None:
+    draws = np.repeat(np.random.default_rng(1).normal(size=(4, 100, 3)), 4, axis=1)
+    assert sx.audit(sx.Sample(draws, -draws)).problems == ()
+    draws = np.repeat(np.random.default_rng(1).normal(size=(4, 100, 3)), 20, axis=1)
+    finding = _finding(draws, "rejections")
+    assert not finding.fatal
+    assert "A smaller step" in finding.message
+
+
+def test_constant_dimension() -> None:
+    draws = X.copy()
+    draws[..., 1] = 2.0
+    finding = _finding(draws, "constant", names=["a", "b", "c"])
+    assert finding.columns == ("b",)
+    assert "never change: b." in finding.message
+
+
+def test_one_draw_repeated() -> None:
+    finding = _finding(np.ones((4, 100, 3)), "repeated")
+    assert "all 400 draws are the same" in finding.message
+
+
+@pytest.mark.parametrize(("count", "fatal"), [(1, False), (40, False), (41, True)])
+def test_divergences(count: int, fatal: bool) -> None:
+    diverging = np.zeros((4, 100), dtype=bool)
+    diverging.flat[:count] = True
+    finding = _finding(X, "divergences", diverging=diverging)
+    assert finding.fatal is fatal
+    assert f"{count} of 400 draws" in finding.message
+    assert "Reparametrise" in finding.message
+
+
+def test_chains_that_disagree_are_a_remark() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, 100, 1)) + np.array([-4, 4, -4, 4])[:, None, None]
+    score = -x + 4 * np.tanh(4 * x)  # right for two modes of equal weight
+    report = sx.audit(sx.Sample(x, score))
+    assert report.passed
+    assert [problem.kind for problem in report.problems] == ["rhat"]
+    assert "Run them longer" in repr(report)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3), (4, 7), (1, 19)])
+def test_too_few_draws(shape: tuple[int, int]) -> None:
+    draws = np.random.default_rng(0).normal(size=(*shape, 2))
+    report = sx.audit(sx.Sample(draws, -draws))
+    if shape == (1, 1):
+        assert report.fatal[0].kind == "repeated"
+    else:
+        assert report.problems[-1].kind == "short"
+        assert report.passed
+        assert "too few to test" in repr(report)
+    assert np.all(np.isinf(report.limit))
+
+
+@pytest.mark.parametrize("shape", [(1, 20, 1), (3, 8, 30), (2, 11, 2), (1, 40, 40)])
+def test_odd_shapes_of_right_scores_pass(shape: tuple[int, int, int]) -> None:
+    for seed in range(5):
+        draws = np.random.default_rng(seed).normal(size=shape)
+        assert sx.audit(sx.Sample(draws, -draws)).passed
+
+
+def test_columns_that_are_the_same() -> None:
+    draws = np.concatenate([X, X[..., :1]], axis=2)
+    score = -draws
+    score[..., [0, 3]] /= 2  # any split of the score between the two
+    assert not sx.audit(sx.Sample(draws, score * 3)).passed
+
+
+def test_float32() -> None:
+    assert sx.audit(sx.Sample(X, -X, dtype=np.float32)).passed
+    assert sx.audit(sx.Sample(X, X, dtype=np.float32)).fatal[0].kind == "sign"
+
+
+def test_long_chains_are_averaged_first() -> None:
+    draws = np.random.default_rng(0).normal(size=(2, 20_500, 2))
+    assert sx.audit(sx.Sample(draws, -draws)).limit.max() < 0.08
+    assert sx.audit(sx.Sample(draws, -0.9 * draws)).fatal[0].kind == "tempered"
+
+
+class TestPrinting:
+    def test_one_line_when_it_passes(self) -> None:
+        line = repr(sx.audit(sx.Sample(X, -X, diverging=np.zeros((4, 100)))))
+        assert line.startswith(
+            "audit passed: 24 identities hold, score errors that shift a mean by"
+        )
+        assert line.endswith("could hide, no divergences")
+        assert "\n" not in line
+
+    def test_error_carries_the_report_in_the_same_words(self) -> None:
+        report = sx.audit(sx.Sample(X, X))
+        with pytest.raises(sx.AuditError, match=r"wrong sign.*give -scores") as caught:
+            report.raise_if_failed()
+        assert caught.value.report is report
+        assert str(caught.value) == repr(report)
+        assert isinstance(caught.value, ValueError)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == repr(report)
+
+    def test_nothing_is_raised_when_it_passes(self) -> None:
+        sx.audit(sx.Sample(X, -X)).raise_if_failed()

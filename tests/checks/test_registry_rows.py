@@ -1,0 +1,43 @@
+"""Every row of the registry keeps the public contract.
+
+The fast set has one row of each kind with every check of it; the other rows are slow, because each
+compiles its own programs.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+import registry
+import steinax as sx
+from steinax import checks
+
+# How near a solver comes to the best fit, in standard deviations of f.
+TOLERANCES = {"Stochastic": 1e-4}
+FAST = {"Polynomial 1", "Langevin", "SquaredExponential", "Exact, primal", "CrossFit, 4 folds"}
+
+
+def _options(row: registry.Row) -> dict:
+    match row:
+        case registry.KernelRow():
+            return {"first": row.first, "second": row.second}
+        case registry.FamilyRow():
+            return {"shape": row.shape}
+    if isinstance(row.make(), sx.AbstractSolver):
+        return {"tolerance": TOLERANCES.get(row.name, 1e-6)}
+    return {}
+
+
+def _cases() -> Iterator:
+    for table in registry.TABLES:
+        for row in table:
+            thing = row.make()
+            cheap = isinstance(thing, (sx.AbstractPenalty, sx.AbstractObjective))
+            marks = () if cheap or row.name in FAST else pytest.mark.slow
+            for name, check in checks.checks_for(thing, **_options(row)):
+                yield pytest.param(check, id=f"{type(thing).__name__}, {row}, {name}", marks=marks)
+
+
+@pytest.mark.parametrize("check", list(_cases()))
+def test_row_keeps_the_contract(check: checks.Check) -> None:
+    check()
