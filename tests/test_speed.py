@@ -51,3 +51,10 @@ def test_dual_fit_costs_little_more_than_what_it_is_made_of() -> None:
     time, memory = _rows("dual", 5)
     assert time["ratio"] <= time["at most"] == 3.0, time
     assert memory["steinax"] <= memory["at most"] == 1000.0, memory
+
+
+def test_the_audit_and_the_error_bars_cost_less_than_a_quarter_of_the_fit() -> None:
+    automatic, kernel, polynomial = _rows("honesty", 5)
+    for row in (automatic, kernel):
+        assert row["ratio"] <= row["at most"] == 0.25, row
+    assert polynomial["honesty"] < 50, polynomial  # ms; the fit itself takes ten

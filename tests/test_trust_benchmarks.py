@@ -133,7 +133,11 @@ def test_a_stopped_run_goes_on_and_a_longer_one_keeps_what_there_is(tmp_path) ->
     np.testing.assert_array_equal(three["seconds"][:2], two["seconds"])  # not measured again
     np.testing.assert_array_equal(three["value"], covered(cell, np.arange(3))["value"])
     row = {"cell": cell} | _figures.cell_figures(three)
-    assert "| AR(1) 0 | degree 2 | 4 x 50 |" in coverage.page([row], ABOUT)
+    assert "| AR(1) 0 | degree 2 | 4 x 50 | 3 |" in coverage.page([row], ABOUT)
+
+
+def test_without_workers_only_what_is_kept_is_written(tmp_path) -> None:
+    assert _runner.collect("coverage", list(coverage.CELLS), 100, tmp_path, 0) == {}
 
 
 @pytest.mark.slow

@@ -4,7 +4,13 @@ import json
 from .._pinned import run
 from . import __doc__ as description
 
-COMMANDS = {"stochastic": "step", "epoch": "epoch", "dual": "dual", "ratios": "ratios"}
+COMMANDS = {
+    "stochastic": "step",
+    "epoch": "epoch",
+    "dual": "dual",
+    "ratios": "ratios",
+    "honesty": "honesty",
+}
 
 
 def table(rows: list[dict]) -> str:

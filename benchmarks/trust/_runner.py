@@ -38,7 +38,10 @@ def folder(cache: Path, kind: str) -> Path:
 def collect(
     kind: str, cells: Sequence[str], replicates: int, cache: Path, workers: int
 ) -> dict[str, Arrays]:
-    """The arrays of every cell, (replicate, ...), measured where they are not kept yet."""
+    """The arrays of every cell, (replicate, ...), measured where they are not kept yet.
+
+    Without workers nothing is measured, and cells of which nothing is kept are left out.
+    """
     where = folder(cache, kind)
     settings = {
         "kind": kind,
@@ -47,14 +50,15 @@ def collect(
         "folder": str(where),
         "workers": workers,
     }
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(max(workers, 1)) as pool:
         runs = [
             pool.submit(_pinned.run, "trust._runner", settings | {"worker": w}, core=w)
             for w in range(workers)
         ]
         for run in runs:
             run.result()
-    return {cell: kept(where, cell, replicates) for cell in cells}
+    some = [cell for cell in cells if workers or _path(where, cell, 0).exists()]
+    return {cell: kept(where, cell, replicates) for cell in some}
 
 
 def kept(where: Path, cell: str, replicates: int) -> Arrays:

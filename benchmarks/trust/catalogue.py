@@ -56,7 +56,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
     cache = Path.home() / ".cache" / "steinax" / "trust"
     parser.add_argument("--cache", type=Path, default=cache, help="where replicates are kept")
-    parser.add_argument("--workers", type=int, default=1, help="processes, each on one core")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes, each on one core; 0: what is kept"
+    )
     given = parser.parse_args()
     if not cells(given.n, given.cells):
         parser.error(f"no target holds {given.cells!r}: there are {', '.join(CATALOGUE)}.")
@@ -121,7 +123,7 @@ def main() -> None:
     given = arguments()
     wanted = available(cells(given.n, given.cells))
     found = collect("catalogue", wanted, given.replicates, given.cache, given.workers)
-    rows = [row for cell in wanted for row in integrand_rows(cell, found[cell])]
+    rows = [row for cell, arrays in found.items() for row in integrand_rows(cell, arrays)]
     where = about("benchmarks.trust.catalogue")
     text = page(rows, where)
     write(given.out, "catalogue", text, where, rows)

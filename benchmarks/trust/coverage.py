@@ -17,7 +17,7 @@ the controlled intervals less that of the plain ones, from the same draws, in po
 passes when it is at most 2 points either way, give or take two standard errors of the difference
 itself (a cell whose true difference is just 2 points fails once in 44).
 
-**{passed} of {cells} cells pass.**"""
+**{passed} of {cells} cells pass; {within} of them are within 2 points as they stand.**"""
 
 METHOD = """\
 - *Worst*: the integrand with the largest difference. *Worth*: the median of what the estimate says it is
@@ -36,6 +36,7 @@ COLUMNS = (
     "chain",
     "family",
     "draws",
+    "replicates",
     "plain",
     "controlled",
     "difference",
@@ -60,7 +61,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
     cache = Path.home() / ".cache" / "steinax" / "trust"
     parser.add_argument("--cache", type=Path, default=cache, help="where replicates are kept")
-    parser.add_argument("--workers", type=int, default=1, help="processes, each on one core")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes, each on one core; 0: what is kept"
+    )
     given = parser.parse_args()
     if not any(given.cells in cell for cell in CELLS):
         parser.error(f"no cell holds {given.cells!r}: they are called like {CELLS[0]!r}.")
@@ -71,6 +74,7 @@ def cells_of(row: dict) -> list[str]:
     """A row of the table."""
     return [
         *row["cell"].split(" | "),
+        f"{row['replicates']:,}",
         share(row["plain"], row["plain_error"]),
         share(row["coverage"], row["coverage_error"]),
         share(row["difference"], row["difference_error"]),
@@ -96,7 +100,8 @@ def page(rows: list[dict], about: dict) -> str:
     counts = sorted({row["replicates"] for row in rows})
     count = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     passed = sum(row["passes"] for row in rows)
-    head = HEAD.format(count=count, passed=passed, cells=len(rows))
+    within = sum(abs(row["difference"]) <= 0.02 for row in rows)
+    head = HEAD.format(count=count, passed=passed, cells=len(rows), within=within)
     parts = [head, table(COLUMNS, [cells_of(row) for row in rows]), METHOD, origin(about)]
     return "\n\n".join(parts) + "\n"
 
@@ -106,7 +111,7 @@ def main() -> None:
     given = arguments()
     wanted = [cell for cell in CELLS if given.cells in cell]
     found = collect("coverage", wanted, given.replicates, given.cache, given.workers)
-    rows = [{"cell": cell} | cell_figures(found[cell]) for cell in wanted]
+    rows = [{"cell": cell} | cell_figures(arrays) for cell, arrays in found.items()]
     where = about("benchmarks.trust.coverage")
     text = page(rows, where)
     write(given.out, "coverage", text, where, rows)

@@ -52,7 +52,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
     cache = Path.home() / ".cache" / "steinax" / "trust"
     parser.add_argument("--cache", type=Path, default=cache, help="where replicates are kept")
-    parser.add_argument("--workers", type=int, default=1, help="processes, each on one core")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes, each on one core; 0: what is kept"
+    )
     given = parser.parse_args()
     if not any(given.cells in cell for cell in CELLS):
         parser.error(f"no cell holds {given.cells!r}: they are called like {CELLS[0]!r}.")
@@ -109,7 +111,7 @@ def main() -> None:
     given = arguments()
     wanted = [cell for cell in CELLS if given.cells in cell]
     found = collect("unadjusted", wanted, given.replicates, given.cache, given.workers)
-    rows = [{"cell": cell} | figures(found[cell]) for cell in wanted]
+    rows = [{"cell": cell} | figures(arrays) for cell, arrays in found.items()]
     where = about("benchmarks.trust.unadjusted")
     text = page(rows, where)
     write(given.out, "unadjusted", text, where, rows)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import steinax as sx
+from full import part
 from steinax import checks
 
 
@@ -44,9 +45,11 @@ SLOW = (in_sample, held_out, kernel, automatic, automatic_weights)
 
 
 def _cases():
-    for function in FAST + SLOW:
-        marks = () if function in FAST else pytest.mark.slow
-        for name, check in checks.checks_for(function):
+    for turn, function in enumerate(FAST + SLOW):
+        every, marks = list(checks.checks_for(function)), ()
+        if function in SLOW:
+            every, marks = part(every, turn, 5), pytest.mark.slow
+        for name, check in every:
             yield pytest.param(check, id=f"{function.__name__}: {name}", marks=marks)
 
 

@@ -1,7 +1,7 @@
 """Every row of the registry keeps the public contract.
 
-The fast set has one row of each kind with every check of it; the other rows are slow, because each
-compiles its own programs.
+The fast set has one row of each kind with every check of it. The other rows are slow, because each
+compiles its own programs, and take turns: `STEINAX_FULL=1` makes all checks of all.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ import pytest
 
 import registry
 import steinax as sx
+from full import part
 from steinax import checks
 
 # How near a solver comes to the best fit, in standard deviations of f.
@@ -29,13 +30,14 @@ def _options(row: registry.Row) -> dict:
 
 
 def _cases() -> Iterator:
-    for table in registry.TABLES:
-        for row in table:
-            thing = row.make()
-            cheap = isinstance(thing, (sx.AbstractPenalty, sx.AbstractObjective))
-            marks = () if cheap or row.name in FAST else pytest.mark.slow
-            for name, check in checks.checks_for(thing, **_options(row)):
-                yield pytest.param(check, id=f"{type(thing).__name__}, {row}, {name}", marks=marks)
+    for turn, row in enumerate(row for table in registry.TABLES for row in table):
+        thing = row.make()
+        every, marks = list(checks.checks_for(thing, **_options(row))), ()
+        cheap = isinstance(thing, (sx.AbstractPenalty, sx.AbstractObjective))
+        if not cheap and row.name not in FAST:
+            every, marks = part(every, turn, 4), pytest.mark.slow
+        for name, check in every:
+            yield pytest.param(check, id=f"{type(thing).__name__}, {row}, {name}", marks=marks)
 
 
 @pytest.mark.parametrize("check", list(_cases()))

@@ -29,17 +29,24 @@ class TestColumns:
         assert "left out" not in found.note
 
     @pytest.mark.slow
-    def test_make_degree_6_bearable_on_a_student_t(self) -> None:
-        """40 seeds: the error with all columns is more than ten times that without heavy ones."""
-        problem, errors, bare = student(3.0), [], []
+    def test_make_degree_6_bearable_on_a_student_t(self, monkeypatch) -> None:
+        """40 seeds: errors below the plain ones, which with all columns are 5 to 45 times as large."""
+        light, plain = self._errors()
+        monkeypatch.setattr("steinax.estimation._tails.heavy", self._none_is_heavy)
+        heavy, _ = self._errors()
+        assert np.all(light < 1.05 * plain)
+        assert np.all(heavy[1:] > 3 * plain[1:])  # the first, x itself, is a combination of scores
+
+    def _errors(self) -> np.ndarray:
+        problem, found = student(3.0), []
         for seed in range(40):
             f, sample = _sample(problem, seed, 1000)
-            errors.append(sx.estimate(f, sample, sx.Polynomial(6)).value - problem.means)
-            g = sx.fit(f, sample, sx.Polynomial(6))
-            held = np.stack(list(f.values()), axis=-1) - g(sample.draws, sample.scores)
-            bare.append(held.mean(axis=(0, 1)) - problem.means)
-        ratio = np.sqrt(np.mean(np.square(errors), axis=0) / np.mean(np.square(bare), axis=0))
-        assert np.exp(np.log(ratio).mean()) < 0.5
+            one = sx.estimate(f, sample, sx.Polynomial(6))
+            found.append([one.value - problem.means, one.plain_value - problem.means])
+        return np.sqrt(np.mean(np.square(found), axis=0))
+
+    def _none_is_heavy(self, columns, errors) -> np.ndarray:
+        return np.zeros(columns.shape[1], bool)
 
 
 class TestGate:

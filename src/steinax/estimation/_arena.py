@@ -59,12 +59,18 @@ class Arena:
     straightened: bool = False  # whether a funnel was
 
     def thinned(self, count: int) -> "Arena":
-        """The same with so many of the draws, evenly spaced, and as many folds."""
-        n = len(self.x)
-        some = np.linspace(0, n - 1, count).round().astype(int)
-        edges = np.linspace(0, count, len(self.folds) + 1).round().astype(int).tolist()
+        """The same with about so many of the draws, evenly spaced in each fold.
+
+        Which ones does not depend on the order of the chains.
+        """
+        some, edges = [], [0]
+        for start, stop in self.folds:
+            mine = max(round(count * (stop - start) / len(self.x)), 1)
+            some.append(start + ((np.arange(mine) + 0.5) * (stop - start) / mine).astype(int))
+            edges.append(edges[-1] + mine)
+        index = np.concatenate(some)
         cut = tuple(pairwise(edges))
-        return Arena(self.x[some], self.score[some], self.f[some], cut, self.median)
+        return Arena(self.x[index], self.score[index], self.f[index], cut, self.median)
 
     def affords(self, degree: int) -> bool:
         """Whether there are draws enough for a polynomial without a penalty."""

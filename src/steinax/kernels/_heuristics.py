@@ -33,7 +33,8 @@ class MedianHeuristic(AbstractHeuristic):
 
     $$ \ell = a \sqrt{\tfrac12 \operatorname{median}_{i<j} \|x_i - x_j\|^2} , $$
 
-    with the paper's factor of one half. Of a large sample 500 draws, evenly spaced, are used.
+    with the paper's factor of one half. Of a large sample 500 draws are used, at all
+    distances from the mean, whatever their order.
 
     Args:
         factor: $a$.
@@ -48,7 +49,10 @@ class MedianHeuristic(AbstractHeuristic):
 
     def __call__(self, x: Points) -> jax.Array:
         n = x.shape[0]
-        x = jnp.asarray(x)[np.linspace(0, n - 1, min(n, SUBSAMPLE)).astype(int)]
+        x = jnp.asarray(x)
+        if n > SUBSAMPLE:  # some at every distance, whatever the order of the draws
+            order = jnp.argsort(jnp.sum((x - jnp.mean(x, axis=0)) ** 2, axis=1))
+            x = x[order[np.linspace(0, n - 1, SUBSAMPLE).astype(int)]]
         squared = jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)
         pairs = squared[np.triu_indices(x.shape[0], k=1)]
         return self.factor * jnp.sqrt(jnp.median(pairs) / 2)
