@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from .._provenance import provenance
 
 
@@ -39,7 +41,7 @@ def origin(about: dict) -> str:
 def about(module: str) -> dict:
     """Where the figures of this run come from."""
     told = [*sys.argv[1:]]
-    for option in ("--out", "--cache"):  # folders of one machine say nothing to another
+    for option in ("--out", "--cache", "--workers"):  # of one machine: they say nothing to another
         if option in told:
             del told[told.index(option) : told.index(option) + 2]
     return {"command": shlex.join(["python", "-m", module, *told])} | provenance()
@@ -48,8 +50,13 @@ def about(module: str) -> dict:
 def write(out: Path, name: str, page: str, about: dict, rows: list[dict]) -> None:
     """The page, and all figures as JSON beside it."""
     out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({**about, "rows": rows}, indent=1) + "\n"
+    text = json.dumps({**about, "rows": rows}, indent=1, default=_plain) + "\n"
     for path, content in ((out / f"{name}.json", text), (out / f"{name}.md", page)):
         part = path.with_suffix(path.suffix + ".part")
         part.write_text(content, encoding="utf-8")
         part.replace(path)
+
+
+def _plain(value: np.generic) -> object:
+    """A number of NumPy's as one of Python's."""
+    return value.item()
