@@ -98,8 +98,10 @@ def page(rows: list[dict], about: dict) -> str:
     if mutants:
         text = f"it fails in {len(failed)} of {len(mutants)}"
         text += "" if worst is None else f", at worst with {worst['ratio']:.3g}"
+    counts = [row["replicates"] for row in rows]
+    count = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else counts[0]
     head = HEAD.format(
-        count=rows[0]["replicates"],
+        count=count,
         passed=sum(map(passes, ours)),
         all=len(ours),
         under=sum(row["ratio"] <= LIMIT for row in ours),
@@ -110,7 +112,7 @@ def page(rows: list[dict], about: dict) -> str:
         head,
         "## The ten highest",
         table(COLUMNS, [cells_of(row) for row in highest]),
-        METHOD.format(blocks=rows[0]["replicates"]),
+        METHOD.format(blocks=count),
         "## All",
         table(COLUMNS, [cells_of(row) for row in rows]),
         origin(about),
