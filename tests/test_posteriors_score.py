@@ -5,17 +5,7 @@ import pytest
 from benchmarks.posteriors import _data, _page, _rows, _score, _summary
 from benchmarks.posteriors._peers import PEERS
 
-ABOUT = {
-    "command": "python -m benchmarks.posteriors",
-    "date": "2026-11-15",
-    "cpu": "a processor",
-    "cores": 2,
-    "python": "3.12",
-    "steinax": "0.1",
-    "source": "abc",
-    "jax": "0.12",
-    "numpy": "2.2",
-}
+from provenance import ABOUT
 
 
 def _trials(blocks=4000, plain=10.0, better=0.5, told=0.5, reference=0.0) -> _score.Trials:

@@ -11,17 +11,8 @@ from benchmarks.trust._coverage_replicate import replicate as covered
 from benchmarks.trust._samplers import SAMPLERS
 from benchmarks.trust._unadjusted_replicate import replicate as biased
 
-ABOUT = {
-    "command": "python -m benchmarks.trust.coverage",
-    "date": "2026-11-15",
-    "cpu": "a processor",
-    "cores": 2,
-    "python": "3.12",
-    "steinax": "0.1",
-    "source": "abc",
-    "jax": "0.12",
-    "numpy": "2.2",
-}
+from provenance import ABOUT
+
 EXACT = (
     problems.gaussian(),
     problems.banana(),

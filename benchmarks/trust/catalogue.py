@@ -4,10 +4,10 @@ import argparse
 import os
 from pathlib import Path
 
-from .._pinned import ROOT
 from ._catalogue_replicate import MUTANT, cells
 from ._catalogued import CATALOGUE, COMPARTMENT, SCHOOLS
-from ._markdown import about, origin, share, table, write
+from ._command import finish, parser, spread
+from ._markdown import origin, share, table
 from ._ratios import LIMIT, integrand_rows, passes
 from ._runner import collect
 
@@ -47,21 +47,11 @@ COLUMNS = (
 
 def arguments() -> argparse.Namespace:
     """What was asked for on the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.trust.catalogue", description=__doc__
-    )
-    parser.add_argument("--replicates", type=int, default=400)
-    parser.add_argument("--n", type=int, nargs="+", default=[100, 1000], help="draws")
-    parser.add_argument("--cells", default="", help="only targets whose names hold this")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
-    cache = Path.home() / ".cache" / "steinax" / "trust"
-    parser.add_argument("--cache", type=Path, default=cache, help="where replicates are kept")
-    parser.add_argument(
-        "--workers", type=int, default=1, help="processes, each on one core; 0: what is kept"
-    )
-    given = parser.parse_args()
+    made = parser("catalogue", __doc__, 400)
+    made.add_argument("--n", type=int, nargs="+", default=[100, 1000], help="draws")
+    given = made.parse_args()
     if not cells(given.n, given.cells):
-        parser.error(f"no target holds {given.cells!r}: there are {', '.join(CATALOGUE)}.")
+        made.error(f"no target holds {given.cells!r}: there are {', '.join(CATALOGUE)}.")
     return given
 
 
@@ -98,8 +88,7 @@ def page(rows: list[dict], about: dict) -> str:
     if mutants:
         text = f"it fails in {len(failed)} of {len(mutants)}"
         text += "" if worst is None else f", at worst with {worst['ratio']:.3g}"
-    counts = [row["replicates"] for row in rows]
-    count = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else counts[0]
+    count = spread([row["replicates"] for row in rows])
     head = HEAD.format(
         count=count,
         passed=sum(map(passes, ours)),
@@ -126,10 +115,7 @@ def main() -> None:
     wanted = available(cells(given.n, given.cells))
     found = collect("catalogue", wanted, given.replicates, given.cache, given.workers)
     rows = [row for cell, arrays in found.items() for row in integrand_rows(cell, arrays)]
-    where = about("benchmarks.trust.catalogue")
-    text = page(rows, where)
-    write(given.out, "catalogue", text, where, rows)
-    print(text)
+    finish("catalogue", given.out, rows, page)
 
 
 if __name__ == "__main__":

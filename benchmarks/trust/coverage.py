@@ -1,13 +1,10 @@
 """How often 95% intervals hold the truth, beside plain Monte Carlo's, in 45 cells."""
 
-import argparse
-from pathlib import Path
-
-from .._pinned import ROOT
+from ._command import chosen, finish, parser, spread
 from ._coverage_replicate import CELLS
 from ._figures import cell_figures
-from ._markdown import about, figure, origin, share, table, write
-from ._runner import ROUND, collect
+from ._markdown import figure, origin, share, table
+from ._runner import collect
 
 HEAD = """\
 # Coverage of 95% intervals
@@ -51,25 +48,6 @@ COLUMNS = (
 )
 
 
-def arguments() -> argparse.Namespace:
-    """What was asked for on the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.trust.coverage", description=__doc__
-    )
-    parser.add_argument("--replicates", type=int, default=2000, help=f"run in rounds of {ROUND}")
-    parser.add_argument("--cells", default="", help="only cells whose names hold this")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
-    cache = Path.home() / ".cache" / "steinax" / "trust"
-    parser.add_argument("--cache", type=Path, default=cache, help="where replicates are kept")
-    parser.add_argument(
-        "--workers", type=int, default=1, help="processes, each on one core; 0: what is kept"
-    )
-    given = parser.parse_args()
-    if not any(given.cells in cell for cell in CELLS):
-        parser.error(f"no cell holds {given.cells!r}: they are called like {CELLS[0]!r}.")
-    return given
-
-
 def cells_of(row: dict) -> list[str]:
     """A row of the table."""
     return [
@@ -97,8 +75,7 @@ def _mutant(found: dict | None) -> str:
 
 def page(rows: list[dict], about: dict) -> str:
     """All of `coverage.md`."""
-    counts = sorted({row["replicates"] for row in rows})
-    count = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    count = spread([row["replicates"] for row in rows])
     passed = sum(row["passes"] for row in rows)
     within = sum(abs(row["difference"]) <= 0.02 for row in rows)
     head = HEAD.format(count=count, passed=passed, cells=len(rows), within=within)
@@ -108,14 +85,10 @@ def page(rows: list[dict], about: dict) -> str:
 
 def main() -> None:
     """Measure what is not kept yet, and write the table of what was asked for."""
-    given = arguments()
-    wanted = [cell for cell in CELLS if given.cells in cell]
-    found = collect("coverage", wanted, given.replicates, given.cache, given.workers)
+    given = chosen(parser("coverage", __doc__, 2000), CELLS)
+    found = collect("coverage", given.wanted, given.replicates, given.cache, given.workers)
     rows = [{"cell": cell} | cell_figures(arrays) for cell, arrays in found.items()]
-    where = about("benchmarks.trust.coverage")
-    text = page(rows, where)
-    write(given.out, "coverage", text, where, rows)
-    print(text)
+    finish("coverage", given.out, rows, page)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,9 @@
 """How much of the bias of samplers without a Metropolis step control variates take away."""
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 
-from .._pinned import ROOT
-from ._markdown import about, origin, share, table, write
+from ._command import chosen, finish, parser
+from ._markdown import origin, share, table
 from ._runner import collect
 from ._unadjusted_replicate import CELLS
 
@@ -40,25 +37,6 @@ COLUMNS = (
     "told (degree 2)",
     "told (automatic)",
 )
-
-
-def arguments() -> argparse.Namespace:
-    """What was asked for on the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.trust.unadjusted", description=__doc__
-    )
-    parser.add_argument("--replicates", type=int, default=40)
-    parser.add_argument("--cells", default="", help="only cells whose names hold this")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
-    cache = Path.home() / ".cache" / "steinax" / "trust"
-    parser.add_argument("--cache", type=Path, default=cache, help="where replicates are kept")
-    parser.add_argument(
-        "--workers", type=int, default=1, help="processes, each on one core; 0: what is kept"
-    )
-    given = parser.parse_args()
-    if not any(given.cells in cell for cell in CELLS):
-        parser.error(f"no cell holds {given.cells!r}: they are called like {CELLS[0]!r}.")
-    return given
 
 
 def figures(found: dict[str, np.ndarray]) -> dict:
@@ -108,14 +86,10 @@ def page(rows: list[dict], about: dict) -> str:
 
 def main() -> None:
     """Measure what is not kept yet, and write the table of what was asked for."""
-    given = arguments()
-    wanted = [cell for cell in CELLS if given.cells in cell]
-    found = collect("unadjusted", wanted, given.replicates, given.cache, given.workers)
+    given = chosen(parser("unadjusted", __doc__, 40), CELLS)
+    found = collect("unadjusted", given.wanted, given.replicates, given.cache, given.workers)
     rows = [{"cell": cell} | figures(arrays) for cell, arrays in found.items()]
-    where = about("benchmarks.trust.unadjusted")
-    text = page(rows, where)
-    write(given.out, "unadjusted", text, where, rows)
-    print(text)
+    finish("unadjusted", given.out, rows, page)
 
 
 if __name__ == "__main__":

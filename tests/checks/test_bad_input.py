@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import steinax as sx
-from full import part
+from full import cases
 from steinax import checks
 
 
@@ -46,11 +46,8 @@ SLOW = (in_sample, held_out, kernel, automatic, automatic_weights)
 
 def _cases():
     for turn, function in enumerate(FAST + SLOW):
-        every, marks = list(checks.checks_for(function)), ()
-        if function in SLOW:
-            every, marks = part(every, turn, 5), pytest.mark.slow
-        for name, check in every:
-            yield pytest.param(check, id=f"{function.__name__}: {name}", marks=marks)
+        label, parts = f"{function.__name__}: ", 1 if function in FAST else 5
+        yield from cases(label, checks.checks_for(function), turn, parts)
 
 
 @pytest.mark.parametrize("check", list(_cases()))

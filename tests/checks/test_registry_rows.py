@@ -10,7 +10,7 @@ import pytest
 
 import registry
 import steinax as sx
-from full import part
+from full import cases
 from steinax import checks
 
 # How near a solver comes to the best fit, in standard deviations of f.
@@ -32,12 +32,9 @@ def _options(row: registry.Row) -> dict:
 def _cases() -> Iterator:
     for turn, row in enumerate(row for table in registry.TABLES for row in table):
         thing = row.make()
-        every, marks = list(checks.checks_for(thing, **_options(row))), ()
         cheap = isinstance(thing, (sx.AbstractPenalty, sx.AbstractObjective))
-        if not cheap and row.name not in FAST:
-            every, marks = part(every, turn, 4), pytest.mark.slow
-        for name, check in every:
-            yield pytest.param(check, id=f"{type(thing).__name__}, {row}, {name}", marks=marks)
+        label, parts = f"{type(thing).__name__}, {row}, ", 1 if cheap or row.name in FAST else 4
+        yield from cases(label, checks.checks_for(thing, **_options(row)), turn, parts)
 
 
 @pytest.mark.parametrize("check", list(_cases()))

@@ -73,7 +73,7 @@ def choose(trials: list[Trial], autocorrelation: AnyArray, folds: Folds) -> Choi
         usable = _usable(variance[:, i], clearly)
         mixture[usable, i] = _mix(series[usable, :, i], variance[usable, i])
     rest = np.einsum("jk,jnk->nk", mixture, series)
-    moved = np.array([moves(trial.rest, trial.intercepts, folds) for trial in trials])
+    moved = moves(series, np.array([trial.intercepts for trial in trials]), folds)
     moved[0] = 0.0  # plain averages move as averages do
     unstable = (np.einsum("jk,jbk->bk", mixture, moved) ** 2).sum(axis=0)
     errors = variance * autocorrelation / n + (moved**2).sum(axis=1)

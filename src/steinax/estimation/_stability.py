@@ -6,8 +6,8 @@ from .._types import AnyArray, Values
 from ..solvers import Folds
 
 
-def moves(rest: Values, intercepts: AnyArray, folds: Folds) -> np.ndarray:
-    r"""How the fits that leave out one fold each move, beyond what averages do: (fold, k).
+def moves(rest: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:
+    r"""How the fits that leave out one fold each move, beyond what averages do: (..., fold, k).
 
     The intercept $c_B$ of the fit without fold $B$ estimates $E f$ too. If the control variate hardly
     depended on single draws, leaving out $B$ would move it by $-h_B$ with $h_B = \frac{n_B}{n}
@@ -20,15 +20,16 @@ def moves(rest: Values, intercepts: AnyArray, folds: Folds) -> np.ndarray:
     is not. As in the jackknife, $\sum_B u_B^2$ is the variance that this adds to the estimate.
 
     Args:
-        rest: f - g on every draw, g fitted to the other folds, (n, k).
-        intercepts: $c_B$, (fold, k).
+        rest: f - g on every draw, g fitted to the other folds, (..., n, k).
+        intercepts: $c_B$, (..., fold, k).
         folds: where each starts and stops.
     """
     rest, intercepts = np.asarray(rest, np.float64), np.asarray(intercepts, np.float64)
-    means = np.array([rest[start:stop].mean(axis=0) for start, stop in folds])
-    part = np.array([[stop - start] for start, stop in folds]) / len(rest)
-    moved = intercepts + part * (means - intercepts)
-    return moved - moved.mean(axis=0)
+    start, stop = np.array(folds).T
+    size = (stop - start)[:, None]
+    means = np.add.reduceat(rest, start, axis=-2) / size
+    moved = intercepts + size / rest.shape[-2] * (means - intercepts)
+    return moved - moved.mean(axis=-2, keepdims=True)
 
 
 def instability(rest: Values, intercepts: AnyArray, folds: Folds) -> np.ndarray:
