@@ -1,6 +1,7 @@
 """steinax: posterior expectations with far smaller Monte Carlo error, from draws and scores."""
 
-from .data import AffineMap, Integrands, Sample, Stream, integrands, standardise
+from .data import AffineMap, Integrands, Sample, Stream, Variables, integrands, standardise
+from .adapters import from_arrays, from_arviz
 from .operators import AbstractOperator, Langevin, ScalarLangevin, ScaledOperator
 from .kernels import (
     AbstractHeuristic,
@@ -51,9 +52,13 @@ from .estimation import (
     estimate,
     weigh,
 )
+from .saving import save, to_arviz
 
 __all__ = [  # in the order in which data flows
+    "from_arrays",
+    "from_arviz",
     "Sample",
+    "Variables",
     "Stream",
     "Integrands",
     "integrands",
@@ -113,6 +118,8 @@ __all__ = [  # in the order in which data flows
     "WeightedDraws",
     "ChainStatistics",
     "chain_statistics",
+    "to_arviz",
+    "save",
 ]
 
 

@@ -5,6 +5,7 @@ from ._funnel import FunnelMap, find_funnel
 from ._integrands import Integrands, integrands
 from ._sample import Sample
 from ._stream import Stream
+from ._variables import Variables
 
 __all__ = [
     "AffineMap",
@@ -12,6 +13,7 @@ __all__ = [
     "Integrands",
     "Sample",
     "Stream",
+    "Variables",
     "find_funnel",
     "integrands",
     "standardise",

@@ -1,3 +1,4 @@
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,8 +10,9 @@ from numpy.typing import ArrayLike
 from .._precision import precision
 from .._types import Points, Series
 from ._sample import Sample, as_reals
+from ._variables import element
 
-type Integrand = str | Callable[[jax.Array], ArrayLike] | ArrayLike
+type Integrand = str | Callable[..., ArrayLike] | ArrayLike
 type IntegrandSpec = Integrand | Mapping[str, Integrand] | Iterable[str]
 
 # Of the square roots of the smallest and largest number: within them a variance can be computed.
@@ -21,6 +23,7 @@ _NEEDS_VALUES = (
     jax.errors.TracerIntegerConversionError,
     jax.errors.ConcretizationTypeError,
 )
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Integrands(eqx.Module):
@@ -43,10 +46,11 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
     """Evaluate integrands on a sample.
 
     Args:
-        f: the name of a dimension (`"mu"`) or of a vector of them (`"beta"` for `beta[0]`,
-            `beta[1]`, ...); a function of one draw `x` of shape (dim,), giving a number or an
-            array; an array of values that begins (chain, draw); several names; or a dict of any
-            of these.
+        f: the name of a variable of the model (`"tau"`, `"theta[Choate]"`, `"log_likelihood/y"`), of a
+            dimension of the draws or of a vector of them (`"beta"` for `beta[0]`, `beta[1]`, ...); a
+            function whose arguments are such names, `lambda mu, tau: mu / tau`, or of one draw `x` of
+            shape (dim,), giving a number or an array; an array of values that begins (chain, draw);
+            several names; or a dict of any of these.
         sample: the draws on which to evaluate them.
 
     >>> import numpy as np
@@ -132,7 +136,7 @@ def _evaluate(label: str, f: Integrand, sample: Sample) -> tuple[np.ndarray, lis
     if callable(f):
         # what overflows, or is no number, is refused below
         with precision(sample.dtype), np.errstate(all="ignore"):
-            array = _over_draws(label, f, sample.x)
+            array = _over_draws(label, f, _arguments(f, sample))
         array = array.reshape(sample.chains, sample.length, *array.shape[1:])
     else:
         array = _reals(label, f)
@@ -142,7 +146,7 @@ def _evaluate(label: str, f: Integrand, sample: Sample) -> tuple[np.ndarray, lis
                 f"chains of {sample.length} draws: its first two axes must be (chain, draw)."
             )
     shape = array.shape[2:]
-    names = [_label(label, index) for index in np.ndindex(*shape)]
+    names = [element(label, index) for index in np.ndindex(*shape)]
     return array.reshape(sample.chains, sample.length, len(names)), names
 
 
@@ -154,20 +158,59 @@ def _reals(label: str, values: object) -> np.ndarray:
 
 
 def _by_name(label: str, name: str, sample: Sample) -> tuple[np.ndarray, list[str]]:
-    columns = [i for i, n in enumerate(sample.names) if n == name or n.startswith(name + "[")]
+    found = None if sample.variables is None else sample.variables.labelled(name)
+    if found is not None:
+        values, names = found
+        return _reals(label, values), [label + one[len(name) :] for one in names]
+    columns = _columns(name, sample)
     if not columns:
+        own = () if sample.variables is None else sample.variables.names
+        known = [*own, *(one for one in sample.names if one not in own)]
         raise ValueError(
-            f"no dimension is called {name!r}: the sample has {', '.join(sample.names[:10])}"
-            f"{', ...' if sample.dim > 10 else ''}. Use one of these, or a function of the draw."
+            f"no variable and no dimension is called {name!r}: the sample has {', '.join(known[:10])}"
+            f"{', ...' if len(known) > 10 else ''}. Use one of these, or a function of the draw."
         )
     return sample.draws[..., columns], [label + sample.names[i][len(name) :] for i in columns]
 
 
-def _over_draws(label: str, f: Callable[[jax.Array], ArrayLike], x: Points) -> np.ndarray:
+def _columns(name: str, sample: Sample) -> list[int]:
+    """The dimensions of the draws that a name stands for: one, or the elements of a vector."""
+    return [i for i, n in enumerate(sample.names) if n == name or n.startswith(name + "[")]
+
+
+def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
+    """What a function is to be called with on each draw: variables by name, or the draw itself."""
+    try:
+        signature = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):  # some functions have none
+        return sample.x
+    names = [p.name for p in signature if p.default is p.empty and p.kind in _NAMED]
+    known = {name: _values(name, sample) for name in names}
+    missing = [name for name, values in known.items() if values is None]
+    if missing and len(names) > 1:
+        raise ValueError(
+            f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: let its "
+            "arguments be names of variables, or let it have one, the unconstrained draw x, (dim,)."
+        )
+    return sample.x if missing or not names else {name: known[name] for name in names}  # type: ignore
+
+
+def _values(name: str, sample: Sample) -> np.ndarray | None:
+    """A variable, or some dimensions of the draws, over all chains: (n, ...)."""
+    if sample.variables is not None and name in sample.variables:
+        values = np.asarray(sample.variables[name].values)
+        return values.reshape(sample.size, *values.shape[2:])
+    columns = _columns(name, sample)
+    if not columns:
+        return None
+    return sample.x[:, columns[0] if sample.names[columns[0]] == name else columns]
+
+
+def _over_draws(label: str, f: Callable, draws: Points | dict[str, np.ndarray]) -> np.ndarray:
     """Map `f` over the draws by jax, or one by one where `f` is made of NumPy or asks for values."""
 
     def one(row):
-        value = f(row)
+        value = f(**row) if isinstance(row, dict) else f(row)
         if value is None or isinstance(value, (str, Mapping, tuple, list)):
             raise TypeError(
                 f"the integrand {label!r} gives a {type(value).__name__} for a draw: let it return a number "
@@ -177,14 +220,13 @@ def _over_draws(label: str, f: Callable[[jax.Array], ArrayLike], x: Points) -> n
 
     try:
         try:
-            return _reals(label, jax.vmap(one)(jax.numpy.asarray(x)))
+            return _reals(label, jax.vmap(one)(jax.tree.map(jax.numpy.asarray, draws)))
         except _NEEDS_VALUES:
-            rows = [np.asarray(one(row)) for row in x]
+            n = len(jax.tree.leaves(draws)[0])
+            each = (jax.tree.map(lambda values, i=i: values[i], draws) for i in range(n))
+            rows = [np.asarray(one(row)) for row in each]
             return _reals(label, [row * 1.0 if row.dtype == bool else row for row in rows])
     except Exception as error:
-        error.add_note(f"This came from the integrand {label!r}: a function of one draw x, (dim,).")
+        what = f"of {', '.join(draws)}" if isinstance(draws, dict) else "of one draw x, (dim,)"
+        error.add_note(f"This came from the integrand {label!r}: a function {what}.")
         raise
-
-
-def _label(label: str, index: tuple[int, ...]) -> str:
-    return f"{label}[{', '.join(map(str, index))}]" if index else label

@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -6,6 +7,7 @@ from jaxtyping import Bool
 from numpy.typing import ArrayLike, DTypeLike
 
 from .._types import AnyArray, Chains, Points
+from ._variables import Variables
 
 
 class Sample(eqx.Module):
@@ -21,6 +23,8 @@ class Sample(eqx.Module):
         dtype: float64, in which estimates are computed, or float32, which halves the memory and
             leaves about seven digits: variance reductions beyond a factor of 1e10 or so are lost.
         diverging: which draws ended in a divergence, (chain, draw), for the audit to count.
+        variables: the model's own quantities on every draw, where they are constrained, to be asked
+            for by name: a DataTree with a group `posterior`, or a Dataset. Adapters fill it.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -32,6 +36,7 @@ class Sample(eqx.Module):
     scores: Chains
     names: tuple[str, ...] = eqx.field(static=True)
     diverging: Bool[AnyArray, "chain draw"] | None
+    variables: Variables | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -40,6 +45,7 @@ class Sample(eqx.Module):
         names: Sequence[str] | None = None,
         dtype: DTypeLike = np.float64,
         diverging: ArrayLike | None = None,
+        variables: Any = None,
     ):
         self.draws = _as_chains(draws, "draws", dtype)
         self.scores = _as_chains(scores, "scores", dtype)
@@ -56,6 +62,12 @@ class Sample(eqx.Module):
                 "column of the draws, or none at all."
             )
         self.diverging = None if diverging is None else _as_flags(diverging, self.draws.shape[:2])
+        self.variables = None if variables is None else Variables(variables)
+        if self.variables is not None and self.variables.sizes != self.draws.shape[:2]:
+            raise ValueError(
+                f"the variables have {self.variables.sizes} chains and draws, and the draws "
+                f"{self.draws.shape[:2]}: give those of the same draws, warm-up left out of both."
+            )
 
     @property
     def chains(self) -> int:
@@ -98,10 +110,12 @@ class Sample(eqx.Module):
             for start in range(0, self.length, size):
                 part = slice(start, start + size)
                 flags = None if self.diverging is None else self.diverging[chain, part]
-                yield Sample(draws[part], scores[part], self.names, self.dtype, flags)
+                also = None if self.variables is None else self.variables.part(chain, part)
+                yield Sample(draws[part], scores[part], self.names, self.dtype, flags, also)
 
     def __repr__(self) -> str:
-        shown = ", ".join(self.names[:4]) + (", ..." if self.dim > 4 else "")
+        names = self.names if self.variables is None else self.variables.names
+        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         chains = "1 chain" if self.chains == 1 else f"{self.chains} chains"
         dims = "1 dimension" if self.dim == 1 else f"{self.dim} dimensions"
         return f"Sample({chains} x {self.length} draws, {dims}: {shown})"

@@ -1,5 +1,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import numpy as np
@@ -8,8 +9,12 @@ from .._types import AnyArray
 from ..auditing import AuditReport
 from ..chains import ChainStatistics, t_quantile
 from ._candidates import Candidates
+from ._dataset import fields_of, to_dataset
 from ._derived import covariance, derive
 from ._table import table
+
+if TYPE_CHECKING:
+    import xarray
 
 
 class Estimate(eqx.Module):
@@ -109,6 +114,23 @@ class Estimate(eqx.Module):
         why = f"{', '.join(bent)} is too far from linear within the errors" if bent else None
         made = (f"from {', '.join(sorted(set(self.chosen)))}",) * len(functions)
         return beside(better, plain, tuple(functions), made, self.note, reason=why or self.reason)
+
+    def to_dataset(self) -> "xarray.Dataset":
+        """As labelled arrays over the integrands, to be stored; `from_dataset` reads them back.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> est = sx.estimate("x", sx.Sample(x, -x), sx.Polynomial(1))
+        >>> stored = est.to_dataset()
+        >>> stored["mcse"].sel(integrand="x[0]").shape, sx.Estimate.from_dataset(stored).names
+        ((), ('x[0]', 'x[1]'))
+        """
+        return to_dataset(self, _ARRAYS)
+
+    @staticmethod
+    def from_dataset(dataset: "xarray.Dataset") -> "Estimate":
+        """Read what `to_dataset` gave; candidates and audit are not stored."""
+        return Estimate(**fields_of(dataset, _ARRAYS))
 
     def _statistics(self) -> tuple[ChainStatistics, ChainStatistics]:
         """Of the controlled series, and of f itself."""

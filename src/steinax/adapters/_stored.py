@@ -1,0 +1,69 @@
+"""Draws and scores as nutpie stores them, in the `sample_stats` of a DataTree."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._require import require
+from ..data import Sample
+
+if TYPE_CHECKING:
+    import xarray
+
+STATS, DRAWS, SCORES = "sample_stats", "unconstrained_draw", "gradient"
+COLUMN = "unconstrained_parameter"
+
+
+def open_tree(source: Any) -> "xarray.DataTree":
+    """A DataTree: the one given, or that of a netCDF file or a zarr store, of which nothing is read yet."""
+    import xarray
+
+    if isinstance(source, xarray.DataTree):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        if hasattr(source, "list_dir") or type(source).__module__.startswith(("zarr", "obstore")):
+            return _open(source, "zarr")  # a store that is no path
+        raise TypeError(
+            f"a {type(source).__name__} is neither a DataTree nor a path: give what the sampler returned, or "
+            "the netCDF file or zarr store it was saved to."
+        )
+    path = Path(source)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}: check the path.")
+    if path.is_dir() or path.suffix == ".zip":
+        return _open(path, "zarr")
+    require("h5py", extra="files")
+    return _open(path, "h5netcdf")
+
+
+def _open(source: Any, engine: Any) -> "xarray.DataTree":
+    import xarray
+
+    require(engine, extra="files")
+    options: dict[str, Any] = {"consolidated": False} if engine == "zarr" else {}
+    return xarray.open_datatree(source, engine=engine, **options)
+
+
+def has_scores(tree: "xarray.DataTree") -> bool:
+    """Whether draws and scores are stored."""
+    return STATS in tree.children and {DRAWS, SCORES} <= set(tree[STATS].data_vars)
+
+
+def stored(tree: "xarray.DataTree") -> Sample:
+    """The sample of a tree that `has_scores`; its variables are the tree's own, unread."""
+    stats = tree[STATS].dataset
+    draws, scores = (stats[one].transpose("chain", "draw", ...) for one in (DRAWS, SCORES))
+    names, order = _labels(draws), _labels(scores)
+    if names and order and sorted(names) == sorted(order):  # labels say which score is whose
+        scores = scores[..., [order.index(name) for name in names]]
+    diverging = stats["diverging"].transpose("chain", "draw") if "diverging" in stats else None
+    flags = None if diverging is None else np.asarray(diverging.values)
+    variables = tree if "posterior" in tree.children else None
+    return Sample(draws.values, scores.values, names, diverging=flags, variables=variables)
+
+
+def _labels(array: "xarray.DataArray") -> list[str] | None:
+    column = array.dims[-1]
+    return [str(name) for name in array.coords[column].values] if column in array.coords else None

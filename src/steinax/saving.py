@@ -1,0 +1,118 @@
+"""Scores travel with the file: samples, weights and estimates to and from DataTrees."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._require import require
+from .adapters._stored import COLUMN, DRAWS, SCORES, STATS
+from .data import Sample
+from .estimation import Estimate, WeightedDraws
+
+if TYPE_CHECKING:
+    import xarray
+
+GROUP = "steinax"  # where an estimate is kept
+CHUNK = 16e6  # bytes: smaller ones read slowly
+
+
+def to_arviz(
+    sample: Sample, *, estimate: Estimate | None = None, weights: WeightedDraws | None = None
+) -> "xarray.DataTree":
+    """A DataTree with draws and scores where nutpie puts them, to be read again by `from_arviz`.
+
+    The sample's variables and whatever else came with them are kept. Draws and scores go to
+    `sample_stats["unconstrained_draw"]` and `sample_stats["gradient"]`, weights to
+    `sample_stats["weights"]`, and an estimate to a group `steinax`.
+
+    Args:
+        sample: the draws and scores.
+        estimate: to be kept with them; `Estimate.from_dataset(tree["steinax"].dataset)` gives it back.
+        weights: of the draws, from `weigh`.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    >>> sample = sx.Sample(x, -x, ["mu", "nu"])
+    >>> tree = sx.to_arviz(sample, estimate=sx.estimate(["mu", "nu"], sample, sx.Polynomial(1)))
+    >>> sorted(tree.children)
+    ['posterior', 'sample_stats', 'steinax']
+    """
+    import xarray
+
+    tree = _posterior(sample) if sample.variables is None else sample.variables.tree.copy()
+    axes = ("chain", "draw")
+    new: dict[str, Any] = {
+        DRAWS: ((*axes, COLUMN), sample.draws),
+        SCORES: ((*axes, COLUMN), sample.scores),
+    }
+    if sample.diverging is not None:
+        new["diverging"] = (axes, sample.diverging)
+    if weights is not None:
+        new["weights"] = (axes, weights.weights)
+    old = tree[STATS].dataset.drop_vars(new, errors="ignore") if STATS in tree else xarray.Dataset()
+    old = old.drop_dims(COLUMN, errors="ignore")
+    if not old.sizes:
+        old = old.assign_coords({axis: tree["posterior"].coords[axis] for axis in axes})
+    stats = old.assign(new).assign_coords({COLUMN: list(sample.names)})
+    tree[STATS] = xarray.DataTree(stats)
+    if estimate is not None:
+        tree[GROUP] = xarray.DataTree(estimate.to_dataset())
+    return tree
+
+
+def save(
+    path: str | os.PathLike[str],
+    sample: Sample,
+    *,
+    estimate: Estimate | None = None,
+    weights: WeightedDraws | None = None,
+) -> None:
+    """Write draws, scores and what came with them to one file; `from_arviz(path)` reads it, lazily.
+
+    Args:
+        path: of a netCDF file, or of a zarr store if it ends in `.zarr`. What is there is replaced.
+        sample: the draws and scores.
+        estimate: to be kept with them.
+        weights: of the draws, from `weigh`.
+
+    >>> import numpy as np, steinax as sx, tempfile
+    >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sx.save(f"{folder}/draws.zarr", sx.Sample(x, -x))
+    ...     print(sx.from_arviz(f"{folder}/draws.zarr"))
+    Sample(4 chains x 250 draws, 2 dimensions: x)
+    """
+    path, tree = Path(path), to_arviz(sample, estimate=estimate, weights=weights)
+    if path.suffix == ".zarr":
+        require("zarr", extra="files")
+        rows = max(1, min(sample.length, int(CHUNK / (8 * sample.dim))))
+        chunks = {"chunks": (1, rows, sample.dim), "compressors": None}  # draws do not compress
+        encoding = {f"/{STATS}": {DRAWS: chunks, SCORES: chunks}}
+        tree.to_zarr(path, mode="w", encoding=encoding, consolidated=False)
+        return
+    if path.suffix not in (".nc", ".netcdf", ".h5", ".hdf5"):
+        raise ValueError(
+            f"{path.name} is of no known kind: let it end in .nc for netCDF or in .zarr for a zarr store."
+        )
+    require("h5py", extra="files")
+    require("h5netcdf", extra="files")
+    tree.to_netcdf(path, engine="h5netcdf")
+
+
+def _posterior(sample: Sample) -> "xarray.DataTree":
+    """The columns of the draws as variables, elements of a vector together."""
+    import arviz_base
+
+    groups: dict[str, list[int]] = {}
+    for i, name in enumerate(sample.names):
+        groups.setdefault(name.partition("[")[0], []).append(i)
+    values = {
+        name: np.asarray(sample.draws[..., columns if len(columns) > 1 else columns[0]])
+        for name, columns in groups.items()
+    }
+    return arviz_base.from_dict({"posterior": values})
+
+
+__all__ = ["save", "to_arviz"]

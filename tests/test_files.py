@@ -1,0 +1,125 @@
+"""Scores travel with the file: netCDF and zarr, there and back."""
+
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import arviz_base
+import numpy as np
+import pytest
+import xarray
+
+import steinax as sx
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(4, 60, 3))
+KINDS = ("draws.nc", "draws.zarr")
+
+
+def _sample() -> sx.Sample:
+    tree = arviz_base.from_dict(
+        {
+            "posterior": {"tau": np.exp(X[..., 0]), "beta": X[..., 1:]},
+            "sample_stats": {"lp": -0.5 * (X**2).sum(-1)},
+            "log_likelihood": {"y": RNG.normal(size=(4, 60, 5))},
+            "observed_data": {"y": np.arange(5.0)},
+        },
+        coords={"covariate": ["age", "dose"]},
+        dims={"beta": ["covariate"]},
+    )
+    flags = np.zeros((4, 60), bool)
+    flags[2, 3] = True
+    names = ["tau_log__", "beta[age]", "beta[dose]"]
+    return sx.Sample(X, -X, names, diverging=flags, variables=tree)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_everything_comes_back(tmp_path: Path, name: str) -> None:
+    sample = _sample()
+    est = sx.estimate(["tau", "beta"], sample, sx.Polynomial(2))
+    weights = sx.weigh(sample, sx.Polynomial(2))
+    sx.save(tmp_path / name, sample, estimate=est, weights=weights)
+    back = sx.from_arviz(tmp_path / name)
+    for field in ("draws", "scores", "diverging"):
+        np.testing.assert_array_equal(getattr(back, field), getattr(sample, field))
+    assert back.names == sample.names
+    assert back.variables is not None and sample.variables is not None
+    tree = back.variables.tree
+    for group in ("posterior", "log_likelihood", "observed_data"):
+        xarray.testing.assert_identical(
+            tree[group].to_dataset().load(), sample.variables.tree[group].to_dataset()
+        )
+    np.testing.assert_array_equal(tree["sample_stats/lp"], sample.variables.tree["sample_stats/lp"])
+    np.testing.assert_array_equal(tree["sample_stats/weights"], weights.weights)
+    again = sx.Estimate.from_dataset(tree["steinax"].to_dataset())
+    for field in fields(est):
+        if field.name not in ("candidates", "audit"):
+            np.testing.assert_array_equal(getattr(again, field.name), getattr(est, field.name))
+    np.testing.assert_array_equal(
+        sx.estimate(["tau", "beta"], back, sx.Polynomial(2)).value, est.value
+    )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_sample_without_variables(tmp_path: Path, name: str) -> None:
+    sx.save(tmp_path / name, sx.Sample(X, -X, ["mu", "beta[0]", "beta[1]"]))
+    back = sx.from_arviz(tmp_path / name)
+    assert back.variables is not None
+    assert back.variables.names == ("mu", "beta")
+    np.testing.assert_array_equal(sx.integrands("beta", back).values, X[..., 1:])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_only_what_is_asked_for_is_read(tmp_path: Path, name: str) -> None:
+    sx.save(tmp_path / name, _sample())
+    variables = sx.from_arviz(tmp_path / name).variables
+    assert variables is not None
+    lazy = variables.tree["log_likelihood/y"].variable
+    assert not lazy._in_memory
+    sx.integrands("tau", sx.Sample(X, -X, variables=variables))
+    assert not lazy._in_memory
+
+
+def test_saving_twice_replaces(tmp_path: Path) -> None:
+    for scale in (1, 2):
+        for name in KINDS:
+            sx.save(tmp_path / name, sx.Sample(scale * X, -X / scale))
+            np.testing.assert_array_equal(sx.from_arviz(tmp_path / name).draws, scale * X)
+
+
+def test_the_users_tree_is_left_alone() -> None:
+    sample = _sample()
+    assert sample.variables is not None
+    before = set(sample.variables.tree["sample_stats"].data_vars)
+    sx.to_arviz(sample, weights=sx.weigh(sample, sx.Polynomial(1)))
+    assert set(sample.variables.tree["sample_stats"].data_vars) == before
+
+
+def test_one_integrand_alone_is_stored_too() -> None:
+    est = sx.estimate(["tau", "beta"], _sample(), sx.Polynomial(2))["tau"]
+    again = sx.Estimate.from_dataset(est.to_dataset())
+    assert again.names == ("tau",)
+    np.testing.assert_array_equal(again.value, [est.value])
+
+
+def test_what_is_no_estimate_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"a Dataset of a is no estimate: give what Estimate"):
+        sx.Estimate.from_dataset(xarray.Dataset({"a": 1}))
+
+
+def test_a_file_of_no_known_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"draws.csv is of no known kind: let it end in .nc"):
+        sx.save(tmp_path / "draws.csv", sx.Sample(X, -X))
+
+
+def test_missing_packages_are_named(tmp_path: Path) -> None:
+    (tmp_path / "draws.nc").touch()
+    code = (
+        "import sys; sys.modules['h5py'] = None; import steinax as sx\n"
+        "try: sx.from_arviz(sys.argv[1])\n"
+        "except ImportError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "draws.nc")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == "this needs h5py, which is not installed: pip install 'steinax[files]'.\n"
