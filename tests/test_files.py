@@ -45,6 +45,7 @@ def test_everything_comes_back(tmp_path: Path, name: str) -> None:
         np.testing.assert_array_equal(getattr(back, field), getattr(sample, field))
     assert back.names == sample.names
     assert back.variables is not None and sample.variables is not None
+    assert back.variables.names == sample.variables.names == ("tau", "beta")
     tree = back.variables.tree
     for group in ("posterior", "log_likelihood", "observed_data"):
         xarray.testing.assert_identical(
@@ -88,12 +89,24 @@ def test_saving_twice_replaces(tmp_path: Path) -> None:
             np.testing.assert_array_equal(sx.from_arviz(tmp_path / name).draws, scale * X)
 
 
-def test_the_users_tree_is_left_alone() -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_a_sample_may_be_saved_where_it_was_read(tmp_path: Path, name: str) -> None:
+    sx.save(tmp_path / name, _sample())
+    read = sx.from_arviz(tmp_path / name)
+    sx.save(tmp_path / name, read, weights=sx.weigh(read, sx.Polynomial(1)))
+    again = sx.from_arviz(tmp_path / name)
+    assert again.variables is not None
+    assert "weights" in again.variables.tree["sample_stats"]
+    np.testing.assert_array_equal(sx.integrands("tau", again).values[..., 0], np.exp(X[..., 0]))
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_the_users_tree_is_left_alone(tmp_path: Path) -> None:
     sample = _sample()
     assert sample.variables is not None
-    before = set(sample.variables.tree["sample_stats"].data_vars)
-    sx.to_arviz(sample, weights=sx.weigh(sample, sx.Polynomial(1)))
-    assert set(sample.variables.tree["sample_stats"].data_vars) == before
+    before = sample.variables.tree.copy(deep=True)
+    sx.save(tmp_path / "draws.zarr", sample, weights=sx.weigh(sample, sx.Polynomial(1)))
+    xarray.testing.assert_identical(sample.variables.tree, before)
 
 
 def test_one_integrand_alone_is_stored_too() -> None:

@@ -67,10 +67,30 @@ def test_median_file_is_neither_a_stub_nor_a_tome() -> None:
 
 
 @needs_package
+def test_nothing_is_imported_before_it_is_asked_for() -> None:
+    heavy = "('jax', 'numpy', 'xarray', 'pandas', 'matplotlib')"
+    code = f"import sys, steinax, steinax.cli; print([m for m in {heavy} if m in sys.modules])"
+    assert _python(code).strip() == "[]"
+    code = f"import sys; from steinax import *; print([m for m in {heavy} if m in sys.modules])"
+    assert _python(code).strip() == "['jax', 'numpy']"
+
+
+@needs_package
+def test_the_stub_offers_what_the_package_offers() -> None:
+    import steinax
+
+    tree = ast.parse((SRC / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    offered = [(node.module, name.asname) for node in imports for name in node.names]
+    assert offered == [(home, name) for name, home in steinax._HOME.items()]
+
+
+@needs_package
 @pytest.mark.slow
 @pytest.mark.alone
 def test_import_costs_little_more_than_jax() -> None:
-    pairs = [(_import_seconds("jax"), _import_seconds("steinax")) for _ in range(5)]
+    everything = "steinax.estimation"  # `import steinax` alone imports nothing
+    pairs = [(_import_seconds("jax"), _import_seconds(everything)) for _ in range(5)]
     jax_alone, steinax = map(min, zip(*pairs, strict=True))
     assert steinax < 1.5 * jax_alone, "import heavy packages where they are used"
 
@@ -88,4 +108,4 @@ def test_public_name_shows_an_example(name: str) -> None:
     import steinax
 
     docstring = getattr(steinax, name).__doc__ or ""
-    assert ">>>" in docstring or "```python" in docstring, f"show how {name} is used"
+    assert ">>>" in docstring or "Example::" in docstring, f"show how {name} is used"

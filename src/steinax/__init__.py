@@ -1,131 +1,139 @@
-"""steinax: posterior expectations with far smaller Monte Carlo error, from draws and scores."""
+"""steinax: posterior expectations with far smaller Monte Carlo error, from draws and scores.
 
-from .data import AffineMap, Integrands, Sample, Stream, Variables, integrands, standardise
-from .adapters import from_arrays, from_arviz
-from .operators import AbstractOperator, Langevin, ScalarLangevin, ScaledOperator
-from .kernels import (
-    AbstractHeuristic,
-    AbstractKernel,
-    AbstractRadial,
-    DampedGaussian,
-    ExponentialDotProduct,
-    InverseMultiquadric,
-    Matern32,
-    Matern52,
-    MedianHeuristic,
-    RationalQuadratic,
-    SquaredExponential,
-)
-from .families import (
-    AbstractFamily,
-    AbstractLinearFamily,
-    AllDraws,
-    KernelTranslates,
-    Landmarks,
-    Network,
-    Polynomial,
-    RandomFeatures,
-)
-from .objectives import (
-    AbstractObjective,
-    AbstractPenalty,
-    LeastSquares,
-    MeanSquare,
-    NativeNorm,
-    NoPenalty,
-    Ridge,
-    Variance,
-)
-from .solvers import AbstractSolver, Auto, ConjugateGradient, Exact, Stochastic
-from .fitting import ControlVariate, fit
-from .chains import ChainStatistics, chain_statistics
-from .auditing import AuditError, AuditReport, Finding, audit
-from .estimation import (
-    AbstractSplit,
-    AuditWarning,
-    Candidates,
-    CrossFit,
-    Estimate,
-    HoldOut,
-    InSample,
-    WeightedDraws,
-    estimate,
-    weigh,
-)
-from .saving import save, to_arviz
+Every name is imported when it is first asked for, so that `steinax --help` does not wait for jax.
+Type checkers read `__init__.pyi`.
+"""
 
-__all__ = [  # in the order in which data flows
-    "from_arrays",
-    "from_arviz",
-    "Sample",
-    "Variables",
-    "Stream",
-    "Integrands",
-    "integrands",
-    "AffineMap",
-    "standardise",
-    "AbstractOperator",
-    "Langevin",
-    "ScalarLangevin",
-    "ScaledOperator",
-    "AbstractKernel",
-    "AbstractRadial",
-    "SquaredExponential",
-    "InverseMultiquadric",
-    "RationalQuadratic",
-    "Matern32",
-    "Matern52",
-    "DampedGaussian",
-    "ExponentialDotProduct",
-    "AbstractHeuristic",
-    "MedianHeuristic",
-    "AbstractFamily",
-    "AbstractLinearFamily",
-    "Polynomial",
-    "KernelTranslates",
-    "AllDraws",
-    "Landmarks",
-    "Network",
-    "RandomFeatures",
-    "AbstractObjective",
-    "LeastSquares",
-    "Variance",
-    "AbstractPenalty",
-    "NoPenalty",
-    "Ridge",
-    "NativeNorm",
-    "MeanSquare",
-    "AbstractSolver",
-    "Auto",
-    "Exact",
-    "ConjugateGradient",
-    "Stochastic",
-    "fit",
-    "ControlVariate",
-    "AbstractSplit",
-    "CrossFit",
-    "HoldOut",
-    "InSample",
-    "audit",
-    "AuditReport",
-    "AuditError",
-    "AuditWarning",
-    "Finding",
-    "estimate",
-    "Estimate",
-    "Candidates",
-    "weigh",
-    "WeightedDraws",
-    "ChainStatistics",
-    "chain_statistics",
-    "to_arviz",
-    "save",
-]
+from importlib import import_module
+
+_HOMES = {  # in the order in which data flows
+    "adapters": (
+        "from_nutpie",
+        "from_pymc",
+        "from_numpyro",
+        "from_blackjax",
+        "from_pystan",
+        "from_cmdstan",
+        "from_bridgestan",
+        "from_arviz",
+        "from_logdensity",
+        "from_arrays",
+    ),
+    "data": (
+        "Sample",
+        "Variables",
+        "Stream",
+        "Integrands",
+        "integrands",
+        "AffineMap",
+        "standardise",
+    ),
+    "operators": (
+        "AbstractOperator",
+        "Langevin",
+        "ScalarLangevin",
+        "ScaledOperator",
+    ),
+    "kernels": (
+        "AbstractKernel",
+        "AbstractRadial",
+        "SquaredExponential",
+        "InverseMultiquadric",
+        "RationalQuadratic",
+        "Matern32",
+        "Matern52",
+        "DampedGaussian",
+        "ExponentialDotProduct",
+        "AbstractHeuristic",
+        "MedianHeuristic",
+    ),
+    "families": (
+        "AbstractFamily",
+        "AbstractLinearFamily",
+        "Polynomial",
+        "KernelTranslates",
+        "AllDraws",
+        "Landmarks",
+        "Network",
+        "RandomFeatures",
+    ),
+    "objectives": (
+        "AbstractObjective",
+        "LeastSquares",
+        "Variance",
+        "AbstractPenalty",
+        "NoPenalty",
+        "Ridge",
+        "NativeNorm",
+        "MeanSquare",
+    ),
+    "solvers": (
+        "AbstractSolver",
+        "Auto",
+        "Exact",
+        "ConjugateGradient",
+        "Stochastic",
+    ),
+    "fitting": (
+        "fit",
+        "ControlVariate",
+    ),
+    "chains": (
+        "ChainStatistics",
+        "chain_statistics",
+    ),
+    "auditing": (
+        "audit",
+        "AuditReport",
+        "AuditError",
+        "Finding",
+    ),
+    "estimation": (
+        "AbstractSplit",
+        "CrossFit",
+        "HoldOut",
+        "InSample",
+        "AuditWarning",
+        "estimate",
+        "Estimate",
+        "Candidates",
+        "weigh",
+        "WeightedDraws",
+    ),
+    "summarising": ("summary",),
+    "plots": (
+        "plot_estimate",
+        "plot_worth",
+        "plot_rest",
+        "plot_audit",
+        "plot_training",
+        "plot_candidates",
+        "plot_convergence",
+        "plot_forest",
+    ),
+    "saving": (
+        "to_arviz",
+        "save",
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [*_HOME]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> object:
     if name == "__version__":  # when it is asked for: reading metadata is slow
         from importlib.metadata import version
 
         return version("steinax")
-    raise AttributeError(f"module 'steinax' has no attribute {name!r}")
+    if name in _HOMES:
+        return import_module(f".{name}", __name__)
+    if name not in _HOME:
+        raise AttributeError(f"module 'steinax' has no attribute {name!r}")
+    found = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = found  # found at once from now on
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES, *__all__, "__version__"])

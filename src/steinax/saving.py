@@ -1,13 +1,15 @@
 """Scores travel with the file: samples, weights and estimates to and from DataTrees."""
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._require import require
-from .adapters._stored import COLUMN, DRAWS, SCORES, STATS
+from .adapters._stored import COLUMN, DRAWS, ORDER, SCORES, STATS
 from .data import Sample
 from .estimation import Estimate, WeightedDraws
 
@@ -84,21 +86,38 @@ def save(
     ...     print(sx.from_arviz(f"{folder}/draws.zarr"))
     Sample(4 chains x 250 draws, 2 dimensions: x)
     """
-    path, tree = Path(path), to_arviz(sample, estimate=estimate, weights=weights)
-    if path.suffix == ".zarr":
-        require("zarr", extra="files")
-        rows = max(1, min(sample.length, int(CHUNK / (8 * sample.dim))))
-        chunks = {"chunks": (1, rows, sample.dim), "compressors": None}  # draws do not compress
-        encoding = {f"/{STATS}": {DRAWS: chunks, SCORES: chunks}}
-        tree.to_zarr(path, mode="w", encoding=encoding, consolidated=False)
-        return
-    if path.suffix not in (".nc", ".netcdf", ".h5", ".hdf5"):
+    path = Path(path)
+    if path.suffix not in (".nc", ".netcdf", ".h5", ".hdf5", ".zarr"):
         raise ValueError(
             f"{path.name} is of no known kind: let it end in .nc for netCDF or in .zarr for a zarr store."
         )
+    write = _write_zarr if path.suffix == ".zarr" else _write_netcdf
+    tree = to_arviz(sample, estimate=estimate, weights=weights)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".steinax-") as folder:
+        whole = Path(
+            folder, path.name
+        )  # all of it or nothing: the sample may be read from `path` itself
+        write(tree, whole)
+        if path.is_dir():
+            shutil.rmtree(path)
+        whole.replace(path)
+
+
+def _write_netcdf(tree: "xarray.DataTree", path: Path) -> None:
     require("h5py", extra="files")
     require("h5netcdf", extra="files")
     tree.to_netcdf(path, engine="h5netcdf")
+
+
+def _write_zarr(tree: "xarray.DataTree", path: Path) -> None:
+    require("zarr", extra="files")
+    _, length, dim = tree[STATS][DRAWS].shape
+    rows = max(1, min(length, int(CHUNK / (8 * dim))))
+    chunks = {"chunks": (1, rows, dim), "compressors": None}  # draws do not compress
+    for node in tree.subtree:
+        node.attrs[ORDER] = [str(name) for name in node.data_vars]
+    encoding = {f"/{STATS}": {DRAWS: chunks, SCORES: chunks}}
+    tree.to_zarr(path, mode="w", encoding=encoding, consolidated=False)
 
 
 def _posterior(sample: Sample) -> "xarray.DataTree":

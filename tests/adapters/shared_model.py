@@ -1,8 +1,8 @@
 """One model with a vector, a positive, a simplex and a correlation-Cholesky parameter, for all samplers.
 
-    beta ~ Normal(0, 2) in R^3            tau ~ LogNormal(0, 1)
-    w ~ Dirichlet(2, 2, 2, 2)             L ~ LKJCholesky(3, eta = 2)
-    Y[i] ~ MultivariateNormal(beta, scale_tril = tau L)     COUNTS ~ Multinomial(sum, w)
+beta ~ Normal(0, 2) in R^3            tau ~ LogNormal(0, 1)
+w ~ Dirichlet(2, 2, 2, 2)             L ~ LKJCholesky(3, eta = 2)
+Y[i] ~ MultivariateNormal(beta, scale_tril = tau L)     COUNTS ~ Multinomial(sum, w)
 """
 
 import numpy as np

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 STATS, DRAWS, SCORES = "sample_stats", "unconstrained_draw", "gradient"
 COLUMN = "unconstrained_parameter"
+GROUPS = ("posterior", "unconstrained_posterior")
+ORDER = "order_of_variables"  # an attribute of the groups of a zarr store
 
 
 def open_tree(source: Any) -> "xarray.DataTree":
@@ -42,8 +44,22 @@ def _open(source: Any, engine: Any) -> "xarray.DataTree":
     import xarray
 
     require(engine, extra="files")
-    options: dict[str, Any] = {"consolidated": False} if engine == "zarr" else {}
-    return xarray.open_datatree(source, engine=engine, **options)
+    if engine == "zarr":
+        return _in_order(xarray.open_datatree(source, engine=engine, consolidated=False))
+    return xarray.open_datatree(source, engine=engine)
+
+
+def _in_order(tree: "xarray.DataTree") -> "xarray.DataTree":
+    """Variables as they were when they were saved: a zarr store lists them in any order."""
+    import xarray
+
+    def arranged(group: "xarray.Dataset") -> "xarray.Dataset":
+        attributes = dict(group.attrs)
+        order = attributes.pop(ORDER, sorted(map(str, group.data_vars)))
+        variables = {name: group[name] for name in order}
+        return xarray.Dataset(variables, group.coords, attributes)
+
+    return tree.map_over_datasets(arranged)
 
 
 def has_scores(tree: "xarray.DataTree") -> bool:
@@ -55,7 +71,7 @@ def stored(tree: "xarray.DataTree") -> Sample:
     """The sample of a tree that `has_scores`; its variables are the tree's own, unread."""
     stats = tree[STATS].dataset
     draws, scores = (stats[one].transpose("chain", "draw", ...) for one in (DRAWS, SCORES))
-    names, order = _labels(draws), _labels(scores)
+    names, order = _labels(draws) or _kept_elsewhere(tree, draws.shape[-1]), _labels(scores)
     if names and order and sorted(names) == sorted(order):  # labels say which score is whose
         scores = scores[..., [order.index(name) for name in names]]
     diverging = stats["diverging"].transpose("chain", "draw") if "diverging" in stats else None
@@ -67,3 +83,12 @@ def stored(tree: "xarray.DataTree") -> Sample:
 def _labels(array: "xarray.DataArray") -> list[str] | None:
     column = array.dims[-1]
     return [str(name) for name in array.coords[column].values] if column in array.coords else None
+
+
+def _kept_elsewhere(tree: "xarray.DataTree", dim: int) -> list[str] | None:
+    """In a zarr store of nutpie the names of columns are with the posterior, though the columns are not."""
+    groups = (tree[group] for group in GROUPS if group in tree.children)
+    for names in (group.coords[COLUMN].values for group in groups if COLUMN in group.coords):
+        if len(names) == dim:
+            return [str(name) for name in names]
+    return None

@@ -1,4 +1,6 @@
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -85,11 +87,14 @@ def identities(draws: Chains, scores: Chains) -> Identities:
     """
     y, u, z, t = _coordinates(draws, scores)
     dim, count = y.shape[2], z.shape[2]
-    series = [_batched(part) for part in own_identities(y, u)]
-    series.append(_batched(t))
     one = np.eye(count)
-    series += [_batched(z[..., i : i + 1] * t + one[i]) for i in range(count)]
-    found = means_and_errors(np.concatenate(series, axis=2))
+    pairs = (z[..., i : i + 1] * t + one[i] for i in range(count))
+    return tested(chain(own_identities(y, u), [t], pairs), dim)
+
+
+def tested(series: Iterable[Chains], dim: int) -> Identities:
+    """Series that are of mean zero when scores are right: how far off they are, and how sure that is."""
+    found = means_and_errors(np.concatenate([_batched(part) for part in series], axis=2))
     rounding = np.finfo(np.float64).eps * (1.0 + np.abs(found.mean))
     error = np.maximum(found.error, rounding)
     return Identities(found.mean, error, *_critical(found), dim)

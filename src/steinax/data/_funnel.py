@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._types import AnyArray, Point, Points
-from ._affine import standardise
+from ._affine import DRAWS_PER_DIM
 
 CORRELATION = 0.5  # of log |score|^2 with a coordinate, below which nobody looks for a funnel
 RATES = (-2.0, -1.0, 1.0, 2.0)  # a log scale or log variance, or the log of their inverses
@@ -104,9 +104,13 @@ def find_funnel(x: Points, score: Points) -> FunnelMap | None:
 
 def _driver(x: np.ndarray, score: np.ndarray) -> int | None:
     """The coordinate that goes with the size of the scores, if one does."""
-    white = np.asarray(standardise(x)(x, score)[1])
-    size = np.log(np.maximum((white**2).sum(axis=1), np.finfo(float).tiny))
     centred, spread = x - x.mean(axis=0), x.std(axis=0)
+    slope = score * spread
+    unit = centred / np.where(spread > 0, spread, 1.0)
+    many = len(x) >= DRAWS_PER_DIM * x.shape[1]
+    # |B's|^2 with B B' the covariance, where there are draws enough for one
+    white = slope @ (unit.T @ unit / len(x)) if many else slope
+    size = np.log(np.maximum((white * slope).sum(axis=1), np.finfo(float).tiny))
     with np.errstate(divide="ignore", invalid="ignore"):
         along = np.abs(centred.T @ (size - size.mean())) / (len(x) * spread * size.std())
     along = np.where((spread > SPREAD[0]) & (spread < SPREAD[1]), along, 0.0)

@@ -12,10 +12,12 @@ from ..data import Integrands, Sample, find_funnel
 from ..fitting import standardised
 from ..kernels import MedianHeuristic
 from ..kernels._directional import Directional
+from ..solvers import Folds
 from ..solvers._linear_map import DualMap
 from ._arena import WHOLE, Arena, Trial, shortlist
 from ._choice import Choice, choose
 from ._directions import DIMENSIONS, INTEGRANDS, directional
+from ._quick import polynomials, quick_arena
 from ._recipes import GRIDS, QUIETEST, THOROUGH, Recipe, polynomial_size
 from ._splits import CrossFit
 
@@ -34,19 +36,23 @@ WORST = 1.5  # times the plain variance: the most that weights may leave of an i
 HELPS = 0.02  # of the variance, by which a step must lower it
 
 
-def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice, Arena]:
+def automatic(
+    wanted: Integrands, sample: Sample, ess: AnyArray, quick: bool = False
+) -> tuple[Choice, Arena]:
     """Try the candidates on the draws, and choose for each integrand.
 
     Args:
         wanted: the integrands.
         sample: the draws and scores.
         ess: the effective sample sizes of the integrands, (k,).
+        quick: whether only polynomials are tried, without a program to compile.
     """
     f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
     autocorrelation = np.fmax(sample.size / ess, 1.0)  # unknown, NaN, in chains of 3 draws
-    arena = _arena(sample, f / scale, float(np.median(autocorrelation)))
-    trials = [trial for trial in _trials(arena) if np.isfinite(trial.variance).all()]
+    make, try_all = (quick_arena, polynomials) if quick else (_arena, _trials)
+    arena = make(sample, f / scale, _folds(sample, float(np.median(autocorrelation))))
+    trials = [trial for trial in try_all(arena) if np.isfinite(trial.variance).all()]
     trials = [trial.scaled(scale) for trial in trials]
     trials[0] = replace(trials[0], rest=f)  # to the last bit
     choice = choose(trials, autocorrelation, arena.folds)
@@ -79,16 +85,19 @@ def _note(arena: Arena, tried: int) -> str:
     return f"the best of {tried} on all draws, {len(arena.folds)} folds{straight}"
 
 
-def _arena(sample: Sample, f: np.ndarray, autocorrelation: float) -> Arena:
+def _arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     """The draws in coordinates without funnels, of unit covariance."""
     x, score = np.asarray(sample.x, np.float64), np.asarray(sample.score, np.float64)
     funnel = find_funnel(x, score)
     if funnel is not None:
         x, score = funnel(x, score)
     x, score, _ = standardised(x, score)
-    length = sample.size // sample.chains
-    folds = blocks(sample.chains, length, autocorrelation).boundaries(sample.chains, length)
     return Arena(x, score, jnp.asarray(f), folds, MedianHeuristic()(x), funnel is not None)
+
+
+def _folds(sample: Sample, autocorrelation: float) -> Folds:
+    length = sample.size // sample.chains
+    return blocks(sample.chains, length, autocorrelation).boundaries(sample.chains, length)
 
 
 def blocks(chains: int, length: int, autocorrelation: float) -> CrossFit:

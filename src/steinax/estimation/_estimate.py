@@ -69,10 +69,7 @@ def estimate(
     report = audited(sample, audit)
     if family is None:
         _refuse(split, penalty, objective, solver)
-        with precision(np.float64), progress("choosing control variates"):
-            plain = chain_statistics(wanted.values)
-            choice, _ = automatic(wanted, sample, plain.ess)
-        return with_audit(_assemble_choice(wanted, plain, choice), report, audit)
+        return with_audit(chosen_estimate(wanted, sample), report, audit)
     split = CrossFit() if split is None else split
     with precision(sample.dtype), progress("estimating"):
         problem, _ = prepare(wanted, sample, family, penalty, objective)
@@ -124,6 +121,14 @@ def _assemble(wanted: Integrands, controlled: Controlled, chosen: tuple[str, ...
     plain = chain_statistics(wanted.values)
     reason = controlled.no_error
     return beside(better, plain, wanted.names, chosen, controlled.note, reason=reason)
+
+
+def chosen_estimate(wanted: Integrands, sample: Sample, quick: bool = False) -> Estimate:
+    """The estimate with nothing given; if it is to be quick, from polynomials alone."""
+    with precision(np.float64), progress("choosing control variates"):
+        plain = chain_statistics(wanted.values)
+        choice, _ = automatic(wanted, sample, plain.ess, quick)
+    return _assemble_choice(wanted, plain, choice)
 
 
 def _assemble_choice(wanted: Integrands, plain: ChainStatistics, choice: Choice) -> Estimate:

@@ -41,16 +41,20 @@ class Recipe:
 
     `factor` is the length-scale in units of the median distance. `noise` is the variance that the
     integrands are taken to have at a point, in units of the kernel's median variance: the penalty,
-    in a form that does not depend on scales or numbers of draws.
+    in a form that does not depend on scales or numbers of draws. `single` leaves out the products of
+    different dimensions.
     """
 
     degree: int
     kernel: type[AbstractKernel] | None = None
     factor: float = 1.0
     noise: float = 0.0
+    single: bool = False
 
     def __str__(self) -> str:
         terms = [f"Polynomial({self.degree})"] if self.degree else []
+        if self.single:
+            terms = [f"Polynomial({self.degree}) of each dimension"]
         if self.kernel is not None:
             terms.append(
                 f"{self.kernel.__name__}({self.factor:g} x median), noise {self.noise:.0e}"

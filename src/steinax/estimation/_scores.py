@@ -1,14 +1,11 @@
 """How large the held-out errors of a control variate are, and how large they should be feared."""
 
-import jax
-import jax.numpy as jnp
-
 from .._types import AnyArray
 
 BELIEVED = 3.0
 
 
-def held_out_variance(rest: AnyArray, variance: AnyArray) -> jax.Array:
+def held_out_variance(rest: AnyArray, variance: AnyArray) -> AnyArray:
     r"""The variance of held-out errors, (..., k), as seen or as expected, whichever is larger.
 
     A handful of draws far from the others makes most of the variance, and among many candidates
@@ -20,9 +17,7 @@ def held_out_variance(rest: AnyArray, variance: AnyArray) -> jax.Array:
         rest: f - g on held-out draws, (..., n, k).
         variance: what the fit expects, up to a factor, (..., n).
     """
-    square = (rest - jnp.mean(rest, axis=-2, keepdims=True)) ** 2
-    expected = jnp.mean(square / variance[..., None], axis=-2) * jnp.mean(
-        variance, axis=-1, keepdims=True
-    )
-    seen = jnp.mean(square, axis=-2)
-    return jnp.clip(expected, seen, BELIEVED * seen)
+    square = (rest - rest.mean(axis=-2, keepdims=True)) ** 2
+    expected = (square / variance[..., None]).mean(axis=-2) * variance.mean(axis=-1, keepdims=True)
+    seen = square.mean(axis=-2)
+    return expected.clip(seen, BELIEVED * seen)

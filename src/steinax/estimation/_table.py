@@ -62,9 +62,9 @@ def _format(
     rhat: float,
 ) -> tuple[str, ...]:
     return (
-        _digits(value, mcse),
+        digits(value, mcse),
         f"{mcse:.2g}",
-        _digits(plain, plain_mcse),
+        digits(plain, plain_mcse),
         f"{plain_mcse:.2g}",
         f"{worth:.3g}",
         f"{ess:.0f}",
@@ -72,9 +72,9 @@ def _format(
     )
 
 
-def _digits(value: float, error: float) -> str:
+def digits(value: float, error: float) -> str:
     """A number to two digits of its error."""
     if not (np.isfinite(error) and error > 0):
         return f"{value:.6g}"
-    places = 1 - int(np.floor(np.log10(error)))
-    return f"{value:.{min(max(places, 0), 15)}f}"
+    places = min(max(1 - int(np.floor(np.log10(error))), 0), 15)
+    return f"{round(value, places) + 0.0:.{places}f}"  # adding 0 to -0 makes it 0

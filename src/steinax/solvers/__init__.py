@@ -1,7 +1,7 @@
 """Ways to find the best control variate of a family."""
 
 from ._auto import Auto
-from ._base import AbstractSolver, HeldOut, Solution
+from ._base import AbstractSolver, HeldOut, Solution, Training
 from ._conjugate_gradient import ConjugateGradient
 from ._exact import Exact
 from ._problem import Folds, Problem, evaluate
@@ -17,5 +17,6 @@ __all__ = [
     "Problem",
     "Solution",
     "Stochastic",
+    "Training",
     "evaluate",
 ]

@@ -12,12 +12,29 @@ from ..families import AbstractFamily
 from ._problem import Folds, Problem, evaluate
 
 
+class Training(eqx.Module):
+    """How stochastic training went, once for every learning rate that was tried.
+
+    Attributes:
+        losses: on held-out draws after each epoch, (trial, epoch); NaN once training had stopped.
+        rates: at the start of each epoch, (trial, epoch); None where the optimiser had its own.
+        chosen: the trial whose best iterate was kept, the one of least loss.
+
+    >>> Training(np.array([[0.5, 0.4], [0.3, 0.6]]), None, np.array(1)).losses.shape
+    (2, 2)
+    """
+
+    losses: Float[AnyArray, "trial epoch"]
+    rates: Float[AnyArray, "trial epoch"] | None
+    chosen: AnyArray
+
+
 class Solution(eqx.Module):
     """The best control variate that a solver found.
 
     `family` is the problem's, with the hyper-parameters that were used; `state` and `params` are
-    the family's; `history` is the held-out loss as training went on, for
-    solvers that iterate.
+    the family's; `history` is the held-out loss of the best iterate as training went
+    on, and `training` all that is known of it, for solvers that have one.
     """
 
     family: AbstractFamily
@@ -26,6 +43,7 @@ class Solution(eqx.Module):
     intercept: Float[AnyArray, " k"]
     note: str = eqx.field(static=True, default="")
     history: AnyArray | None = None
+    training: Training | None = None
 
     def evaluate(self, x: Points, score: Points) -> jax.Array:
         """The control variates on many points, (n, k)."""

@@ -11,10 +11,11 @@ import numpy as np
 
 from .._types import Key, PyTree, Values
 from ..families import AbstractFamily, LinearSum, Sum
+from ._base import Training
 from ._hyperparameters import log_hyperparameters, with_hyperparameters
 from ._optimiser import Optimiser
 from ._problem import Problem, evaluate
-from ._training import Plan, Trainable, train
+from ._training import Plan, Trainable, cosine, train
 
 # Adam is run at these rates side by side, and what does best on the held-out draws is taken. Short
 # trials would not do: the noise that a high rate leaves in two epochs is not that of 25.
@@ -37,6 +38,7 @@ class Trained(NamedTuple):
     params: PyTree
     intercept: jax.Array
     history: jax.Array
+    training: Training
     how: str
 
 
@@ -60,10 +62,11 @@ def train_family(
     params = family.init(state, fitted.x, problem.f.shape[1], begin)
     start = Trainable(params, jnp.zeros_like(centre), hyper)
     if plan.optimiser is adam():
-        best, history, rate = _train_at_rates(fitted, watched, start, second, plan)
-        how = f"Adam at a rate of {float(rate):.2g}"
+        best, history, training = _train_at_rates(fitted, watched, start, second, plan)
+        how = f"Adam at a rate of {RATES[int(training.chosen)]:.2g}"
     else:
-        best, history = train(fitted, watched, start, jnp.ones(()), second, plan)
+        best, history, losses = train(fitted, watched, start, jnp.ones(()), second, plan)
+        training = Training(losses[None], None, jnp.zeros((), int))
         how = "the given optimiser"
     family = with_hyperparameters(family, best.log_hyper)
     state = family.setup(fitted.x, fitted.score)
@@ -75,18 +78,22 @@ def train_family(
     rest = problem.f - evaluate(family, state, params, problem.x, problem.score)
     if isinstance(problem.family, LinearSum):
         params, family = jnp.concatenate(params), LinearSum(family.terms)  # type: ignore[arg-type]
-    return Trained(family, state, params, jnp.mean(rest, axis=0), history, how)
+    return Trained(family, state, params, jnp.mean(rest, axis=0), history, training, how)
 
 
 @eqx.filter_jit
 def _train_at_rates(
     fitted: Problem, watched: Problem, start: Trainable, key: Key, plan: Plan
-) -> tuple[Trainable, jax.Array, jax.Array]:
-    """The best iterate of the rate that does best on the held-out draws, its history, the rate."""
+) -> tuple[Trainable, jax.Array, Training]:
+    """The best iterate of the rate that does best on the held-out draws, its history, all trials."""
     rates = jnp.asarray(RATES)
-    found, history = jax.vmap(lambda rate: train(fitted, watched, start, rate, key, plan))(rates)
+    found, history, losses = jax.vmap(lambda rate: train(fitted, watched, start, rate, key, plan))(
+        rates
+    )
     winner = jnp.argmin(history[:, -1])
-    return jax.tree.map(lambda leaf: leaf[winner], found), history[winner], rates[winner]
+    best = jax.tree.map(lambda leaf: leaf[winner], found)
+    falling = rates[:, None] * cosine(jnp.arange(plan.epochs) / plan.epochs)
+    return best, history[winner], Training(losses, falling, winner)
 
 
 @jax.jit

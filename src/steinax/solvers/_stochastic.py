@@ -83,9 +83,8 @@ class Stochastic(AbstractSolver):
         )
         trained = train_family(problem, plan, self.hold_out, self.train_hyperparameters, key)
         note = f"stochastic: {self.epochs} epochs of batches of {self.batch_size}, {trained.how}"
-        return Solution(
-            trained.family, trained.state, trained.params, trained.intercept, note, trained.history
-        )
+        found = (trained.family, trained.state, trained.params, trained.intercept)
+        return Solution(*found, note, trained.history, trained.training)
 
     def _solve_linear(self, problem: Problem, key: Key) -> Solution:
         settings = (self.optimiser, self.batch_size, self.epochs, self.averaging)

@@ -40,6 +40,7 @@ class _Best(NamedTuple):
     trainable: Trainable
     loss: jax.Array
     age: jax.Array
+    latest: jax.Array  # the loss of the last epoch's own iterate
 
 
 @dataclass(frozen=True, eq=False)  # hashed by identity: jax hashes the functions that it scans
@@ -60,17 +61,17 @@ class _Loop:
         batch = jax.random.randint(picked, (plan.batch_size,), 0, self.problem.x.shape[0])
         gradient = jax.grad(loss)(trainable, self.problem, self.problem, batch)
         updates, memory = plan.optimiser.update(gradient, memory, trainable)
-        fall = 0.5 * (1 + jnp.cos(jnp.pi * index / total)) if plan.decay else 1.0
+        fall = cosine(index / total) if plan.decay else 1.0
         trainable = jax.tree.map(lambda p, u: p + self.rate * fall * u, trainable, updates)
         weight = 1 / jnp.maximum(index - total // 2 + 1, 1)
         mean = jax.tree.map(lambda m, p: m + weight * (p - m), mean, trainable)
         return (trainable, memory, mean if plan.averaging else trainable), None
 
-    def epoch(self, carry: tuple, number: jax.Array) -> tuple[tuple, jax.Array]:
+    def epoch(self, carry: tuple, number: jax.Array) -> tuple[tuple, tuple]:
         """As many steps as there are batches, then a look at the held-out draws."""
         stopped = carry[1].age >= self.plan.patience
         carry = jax.lax.cond(stopped, lambda c, _: c, self._run, carry, number)
-        return carry, carry[1].loss
+        return carry, (carry[1].loss, jnp.where(stopped, jnp.nan, carry[1].latest))
 
     def _run(self, carry: tuple, number: jax.Array) -> tuple:
         inner, best = carry
@@ -81,7 +82,7 @@ class _Loop:
         better = found < best.loss  # false for NaN
         pick = jax.tree.map(lambda a, b: jnp.where(better, a, b), candidate, best.trainable)
         age = jnp.where(better, 0, best.age + 1)
-        return inner, _Best(pick, jnp.where(better, found, best.loss), age)
+        return inner, _Best(pick, jnp.where(better, found, best.loss), age, found)
 
 
 @eqx.filter_jit
@@ -92,16 +93,23 @@ def train(
     rate: jax.Array,
     key: Key,
     plan: Plan,
-) -> tuple[Trainable, jax.Array]:
-    """Run the plan from `start`; the best iterate on the held-out draws, and its loss by epoch.
+) -> tuple[Trainable, jax.Array, jax.Array]:
+    """Run the plan from `start`: the best iterate on the held-out draws, and two losses by epoch.
 
-    Once the loss has not improved for `patience` epochs the rest of the scan does nothing.
+    The first is that of the best iterate so far, the second that of each epoch's own. Once the loss
+    has not improved for `patience` epochs the rest of the scan does nothing, and the second is NaN.
     """
-    best = _Best(start, loss(start, problem, held_out, slice(None)), jnp.zeros((), int))
+    first = loss(start, problem, held_out, slice(None))
+    best = _Best(start, first, jnp.zeros((), int), first)
     inner = (start, plan.optimiser.init(cast(Any, start)), start)
     loop = _Loop(problem, held_out, rate, key, plan)
-    (_, best), history = jax.lax.scan(loop.epoch, (inner, best), jnp.arange(plan.epochs))
-    return best.trainable, history
+    (_, best), losses = jax.lax.scan(loop.epoch, (inner, best), jnp.arange(plan.epochs))
+    return best.trainable, *losses
+
+
+def cosine(part: AnyArray) -> jax.Array:
+    """What is left of the rate after a part of the training: from one to zero."""
+    return 0.5 * (1 + jnp.cos(jnp.pi * part))
 
 
 def loss(

@@ -1,0 +1,166 @@
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._types import PyTree
+from ..data import Sample
+from ._pytrees import column_names, columns, constrained, dataset, leaves
+
+ORDERS = (("chain", "draw"), ("draw", "chain"))
+ALARM = 5.0  # standard errors by which chains that know nothing of each other may seem to
+SMALL = 0.1  # a correlation below which the order of axes makes no difference worth a refusal
+
+
+def from_blackjax(
+    states: Any,
+    infos: Any = None,
+    *,
+    axes: Sequence[str] | None = None,
+    constrain: Callable[[Any], Mapping[str, Any]] | None = None,
+    names: Sequence[str] | None = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+) -> Sample:
+    r"""A sample from the states that a BlackJAX sampler went through; nothing is evaluated again.
+
+    A state holds the position $x$ and `logdensity_grad`, which is the score $\nabla \log \pi(x)$: in
+    hmc, nuts, dynamic_hmc, mala, barker, mclmc, ghmc, rmhmc and what is built on them. States of rmh,
+    irmh, slice and elliptical_slice hold no gradient, and those of mgrad_gaussian one of the
+    likelihood alone: for these use `from_logdensity(log_density, states.position)`.
+
+    Leave the warm-up out: take the states that were drawn after it. In float32, as jax is unless told
+    otherwise, scores have about six digits; `from_logdensity` finds them in float64. mclmc is not
+    adjusted, so its draws are off by the size of its step: tell it by
+    `estimate(..., audit="unadjusted")`.
+
+    Args:
+        states: of one chain, leaves (draw, ...), as `jax.lax.scan` stacks them, or of several.
+        infos: what the sampler returned beside the states; divergences are read from it.
+        axes: for several chains, `("chain", "draw")` or `("draw", "chain")`: which comes first. It is
+            the first for a scan inside `vmap` or `pmap`, the second for `vmap` inside a scan. There is
+            no default, and an order that the draws contradict is refused.
+        constrain: takes one position and returns a dict of the quantities to be asked for by name:
+            your own transform to the constrained space. Without it these are the entries of a dict of
+            positions.
+        names: one per column; by default from the keys of the position: `beta[0]`, `log_tau`.
+        dims: the names of the axes of a quantity, after (chain, draw): `{"theta": ["school"]}`.
+        coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
+
+    Example::
+
+        def one_chain(key, state):
+            keys = jax.random.split(key, 1000)
+            return jax.lax.scan(lambda s, k: (nuts.step(k, s)[0],) * 2, state, keys)[1]
+
+
+        states = jax.vmap(one_chain)(keys, first_states)
+        sample = sx.from_blackjax(
+            states, axes=("chain", "draw"), constrain=lambda z: {"tau": jnp.exp(z["log_tau"])}
+        )
+    """
+    _check_gradient(states)
+    order = _order(np.shape(states.logdensity), axes)
+
+    def arrange(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda leaf: _chains_first(np.asarray(leaf), order), tree)
+
+    draws = arrange(states.position)
+    position, gradient = (
+        leaves(draws, "positions"),
+        leaves(arrange(states.logdensity_grad), "scores"),
+    )
+    x = columns(position)
+    if len(order) == 2:
+        log_density = arrange(states.logdensity)
+        _check_order(np.concatenate([x, log_density[..., None]], axis=-1), order)
+    if constrain is not None:
+        variables = constrained(constrain, draws)
+    else:
+        variables = position if isinstance(draws, Mapping) else {}
+    return Sample(
+        x,
+        columns(gradient),
+        column_names(position, variables) if names is None else names,
+        diverging=_divergences(infos, order, x.shape[:2]),
+        variables=dataset({"posterior": variables}, dims, coords) if variables else None,
+    )
+
+
+def _check_gradient(states: Any) -> None:
+    if isinstance(states, tuple) and len(states) == 2 and hasattr(states[0], "position"):
+        raise ValueError(
+            "states and infos came in one tuple: give them apart, from_blackjax(states, infos)."
+        )
+    kind = type(states).__name__
+    if hasattr(states, "U_grad_x"):  # the gradient leaves out the Gaussian prior
+        missing = "the gradient of the likelihood, without that of the prior"
+    elif all(hasattr(states, name) for name in ("position", "logdensity", "logdensity_grad")):
+        return
+    else:
+        missing = "no gradient of a log density"
+    raise ValueError(
+        f"{kind} holds {missing}: compute the scores by from_logdensity(log_density, states.position), "
+        "where log_density is the function that was sampled and draws have axes (chain, draw, ...)."
+    )
+
+
+def _order(shape: tuple[int, ...], axes: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the leading axes; the log density is one number a state, so it tells how many."""
+    if len(shape) == 1 and (axes is None or tuple(axes) == ("draw",)):
+        return ("draw",)
+    if len(shape) == 2 and axes is not None and tuple(axes) in ORDERS:
+        return tuple(axes)
+    if len(shape) == 2:
+        raise ValueError(
+            f"the states have two leading axes, of {shape[0]} and {shape[1]}: say which is which, by "
+            'axes=("chain", "draw") for a scan inside vmap or pmap, or axes=("draw", "chain") for vmap '
+            "inside a scan."
+        )
+    raise ValueError(
+        f"the states have {len(shape)} leading axes, and axes={axes!r}: stack the states of one chain "
+        'as (draw, ...), as jax.lax.scan does, or give several with axes=("chain", "draw").'
+    )
+
+
+def _chains_first(array: np.ndarray, order: tuple[str, ...]) -> np.ndarray:
+    if len(order) == 1:
+        return array[None]
+    return array if order == ORDERS[0] else np.swapaxes(array, 0, 1)
+
+
+def _check_order(series: np.ndarray, order: tuple[str, ...]) -> None:
+    """Refuse axes that look swapped: chains are alike by chance alone, draws in turn are not.
+
+    If neighbouring draws are not alike either, the order makes no difference to any error bar.
+    """
+    series = series - series.mean(axis=(0, 1))
+    chains, length = series.shape[:2]
+    if chains < 2 or length < 2:
+        return
+    power = np.mean(series**2, axis=(0, 1)) + 1e-300
+    between = np.mean(series[1:] * series[:-1], axis=(0, 1)) / power
+    within = np.mean(series[:, 1:] * series[:, :-1], axis=(0, 1)) / power
+    worst = int(np.argmax(between))
+    chance = 1 / np.sqrt((chains - 1) * length)  # if draws were independent, as `within` then says
+    if between[worst] > max(SMALL, ALARM * chance) and between[worst] > within[worst] + SMALL:
+        other = ORDERS[1 - ORDERS.index((order[0], order[1]))]
+        raise ValueError(
+            f"axes={order} cannot be right: neighbours along the axis called `chain` have a correlation "
+            f"of {between[worst]:.2f}, and along `draw` {within[worst]:.2f}. Give axes={other}; or, "
+            "if the order is right, run the chains again, each with a random key of its own."
+        )
+
+
+def _divergences(infos: Any, order: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray | None:
+    flags = getattr(infos, "is_divergent", None)
+    if flags is None:
+        return None
+    flags = np.asarray(flags)
+    if flags.ndim != len(order) or _chains_first(flags, order).shape != shape:
+        raise ValueError(
+            f"infos are of {flags.shape} states and the draws of {shape} (chain, draw): give the infos "
+            "of these states, with the warm-up left out of both."
+        )
+    return _chains_first(flags, order)

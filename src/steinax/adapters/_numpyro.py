@@ -1,0 +1,249 @@
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._require import require
+from .._types import PyTree
+from ..data import Sample
+from ._logdensity import score
+from ._numpyro_sites import latent_sites, sites_of
+from ._pytrees import column_names, columns, dataset, leaves, over_draws
+
+type Dims = Mapping[str, Sequence[str]]
+
+
+def from_numpyro(
+    source: Any,
+    samples: Mapping[str, Any] | None = None,
+    *,
+    model_args: tuple[Any, ...] = (),
+    model_kwargs: Mapping[str, Any] | None = None,
+    dims: Dims | None = None,
+    coords: Mapping[str, Any] | None = None,
+    log_likelihood: bool = False,
+    rescore: bool = False,
+) -> Sample:
+    r"""A sample from NumPyro: a run of `MCMC`, or a model and stored draws.
+
+    **Free.** After `mcmc.run(key, ..., extra_fields=("z_grad",))` the scores are there: `z_grad` is the
+    gradient of the potential energy $-\log \pi$, so the score is $-$`z_grad`. Unconstrained draws are
+    found from the constrained ones by the transforms that the kernel keeps, and the model is not
+    called. With `extra_fields=("z_grad", "z.beta", "z.tau")`, one `z.` for each latent site, they are
+    the sampler's own to the last bit, also where a constrained value was rounded to the edge of its
+    support. Only if a support depends on other sites, as that of `Uniform(0, tau)`, and the `z.`
+    fields were not kept, is the model traced, once, for its transforms; its density is never evaluated.
+
+    **Recomputed.** Without `z_grad`, or from stored draws, scores are the gradients of
+    `-numpyro.infer.util.potential_energy` at all draws at once, in float64.
+
+    Args:
+        source: a `numpyro.infer.MCMC` that was run, or a model.
+        samples: for a model, the draws of its latent sites, each (chain, draw, ...), as
+            `mcmc.get_samples(group_by_chain=True)` gives them. Other entries, such as deterministic
+            sites, are kept; deterministic sites that are missing are computed.
+        model_args: for a model, what it was called with.
+        model_kwargs: for a model, what it was called with by keyword.
+        dims: the names of the axes of a site, after (chain, draw): `{"theta": ["school"]}`. When not
+            given they are those of the plates; on the free route only together with `coords`, because
+            the model has to be asked for its plates (a trace of shapes, without numbers).
+        coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
+        log_likelihood: whether to compute the log likelihood of each observation, to be asked for as
+            `"log_likelihood/y"`.
+        rescore: whether to compute the scores again although they are stored: in float64, where a
+            sampler that ran in float32 has left about six digits.
+
+    Columns are in the order of `ravel_pytree`, which sorts the names of sites. A site that was not
+    transformed keeps its name; one that was is called `tau_free__`, `w_free__[0]`.
+
+    Example::
+
+        mcmc = MCMC(NUTS(model), num_warmup=1000, num_samples=1000, num_chains=4)
+        mcmc.run(jax.random.key(0), y=y, extra_fields=("z_grad",))
+        sample = sx.from_numpyro(mcmc)
+        sx.estimate("tau", sample)
+    """
+    numpyro = require("numpyro", extra="numpyro")
+    if isinstance(source, numpyro.infer.MCMC):
+        if samples is not None or model_args or model_kwargs:
+            raise ValueError(
+                "an MCMC run knows its draws and its model's arguments: give it alone, or give the "
+                "model, from_numpyro(model, samples, model_args=...)."
+            )
+        found = _from_run(source, rescore)
+    elif callable(source) and samples is not None:
+        found = _from_draws(source, samples, tuple(model_args), dict(model_kwargs or {}))
+    else:
+        raise ValueError(
+            f"{type(source).__name__} is no MCMC run, and no model with draws: give from_numpyro(mcmc), or "
+            "from_numpyro(model, samples) with draws (chain, draw, ...) of each site."
+        )
+    return _sample(found, dims, coords, log_likelihood)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known of the draws of a model; `model` is None for a bare potential."""
+
+    position: PyTree
+    scores: np.ndarray
+    variables: Mapping[str, np.ndarray]
+    diverging: Any
+    free: bool
+    model: Callable[..., Any] | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def _sample(
+    found: _Found, dims: Dims | None, coords: Mapping[str, Any] | None, log_likelihood: bool
+) -> Sample:
+    groups = {"posterior": found.variables}
+    if log_likelihood:
+        groups["log_likelihood"] = _log_likelihood(found)
+    if dims is None and found.model is not None and (coords or not found.free):
+        sites = sites_of(found.model, found.args, found.kwargs)
+        dims = {name: site.dims for name, site in sites.items() if site.dims}
+    position = leaves(found.position, "draws")
+    x = columns(position)
+    names = column_names(position, found.variables, known=found.model is None)
+    tree = dataset(groups, dims, coords) if found.variables else None
+    return Sample(x, found.scores, names, diverging=found.diverging, variables=tree)
+
+
+def _from_run(mcmc: Any, rescore: bool) -> _Found:
+    kernel, last = mcmc.sampler, mcmc.last_state
+    if last is None:
+        raise ValueError("this MCMC has not been run: call mcmc.run(key, ...) first.")
+    if hasattr(kernel, "inner_kernel") or not hasattr(last, "z"):
+        raise ValueError(
+            f"{type(kernel).__name__} moves some sites by other means than the gradient of one log "
+            "density (discrete sites, a subsample of the data), so its draws have no score: sample with "
+            "NUTS, summing discrete sites out; if all sites are continuous and all data are used, give "
+            "from_numpyro(model, samples)."
+        )
+    samples = jax.tree.map(np.asarray, mcmc.get_samples(group_by_chain=True))
+    fields = mcmc.get_extra_fields(group_by_chain=True)
+    position = _unconstrained(mcmc, samples, fields)
+    _check_edges(position)
+    free = "z_grad" in fields and not rescore
+    if free:
+        scores = -columns(leaves(fields["z_grad"], "scores"))
+    else:
+        potential = _potential(mcmc)
+        scores = score(lambda z: -potential(z), position)
+    variables = samples if isinstance(samples, Mapping) else {}
+    diverging = fields.get("diverging")
+    return _Found(
+        position, scores, variables, diverging, free, kernel.model, mcmc._args, mcmc._kwargs
+    )
+
+
+def _unconstrained(mcmc: Any, samples: PyTree, fields: Mapping[str, Any]) -> PyTree:
+    """The draws in the space of the sampler, by the shortest way that there is."""
+    kernel, sites = mcmc.sampler, mcmc.last_state.z
+    if isinstance(sites, Mapping) and all(f"z.{name}" in fields for name in sites):
+        return {name: np.asarray(fields[f"z.{name}"]) for name in sorted(sites)}
+    if mcmc.postprocess_fn is None and kernel.model is None:
+        return samples
+    missing = sorted(set(sites) - set(samples)) if isinstance(samples, Mapping) else list(sites)
+    if mcmc.postprocess_fn is not None or missing:
+        fields_needed = ", ".join(f'"z.{name}"' for name in sites)
+        raise ValueError(
+            "the draws of some sites were dropped or changed by a postprocess_fn, so the unconstrained "
+            f'ones cannot be told: keep them by mcmc.run(..., extra_fields=("z_grad", {fields_needed})).'
+        )
+    latent = {name: samples[name] for name in sorted(sites)}
+    transforms = _kept_transforms(kernel)
+    if transforms is not None:
+        return over_draws(lambda one: {k: transforms[k].inv(v) for k, v in one.items()}, latent)
+    return _traced(kernel.model, mcmc._args, mcmc._kwargs, latent)
+
+
+def _kept_transforms(kernel: Any) -> Mapping[str, Any] | None:
+    """The kernel's transforms to the constrained space, if they are the same for all draws."""
+    transforms = getattr(kernel, "_inv_transforms", None)
+    if transforms is None or getattr(kernel, "_dynamic_support", True):
+        return None
+    arrays = [a for a in jax.tree.leaves(transforms) if isinstance(a, jax.Array | np.ndarray)]
+    return None if arrays else transforms  # an array may be the value of a site, at the first draw
+
+
+def _traced(
+    model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], latent: PyTree
+) -> PyTree:
+    from numpyro.handlers import seed
+    from numpyro.infer.util import unconstrain_fn
+
+    seeded = seed(model, 0)  # for random keys inside the model: every latent site is given
+    return over_draws(lambda one: unconstrain_fn(seeded, args, kwargs, one), latent)
+
+
+def _potential(mcmc: Any) -> Callable[[PyTree], Any]:
+    if hasattr(mcmc.sampler, "get_potential_fn"):  # it knows which sites are summed out
+        return mcmc.sampler.get_potential_fn(mcmc._args, mcmc._kwargs)
+    if mcmc.sampler.model is None:
+        return mcmc.sampler._potential_fn
+    return _model_potential(mcmc.sampler.model, mcmc._args, mcmc._kwargs)
+
+
+def _model_potential(
+    model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[[PyTree], Any]:
+    from numpyro.handlers import seed
+    from numpyro.infer.util import potential_energy
+
+    return lambda z: potential_energy(seed(model, 0), args, kwargs, z)
+
+
+def _from_draws(
+    model: Callable[..., Any],
+    samples: Mapping[str, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> _Found:
+    from numpyro.handlers import seed
+    from numpyro.infer.util import constrain_fn
+
+    sites = sites_of(model, args, kwargs)
+    samples = {name: np.asarray(value) for name, value in samples.items()}
+    latent = {name: samples[name] for name in latent_sites(sites, samples)}
+    position = _traced(model, args, kwargs, latent)
+    _check_edges(position)
+    potential = _model_potential(model, args, kwargs)
+    scores = score(lambda z: -potential(z), position)
+    variables = {name: value for name, value in samples.items() if value.ndim >= 2}
+    if any(site.kind == "deterministic" and name not in samples for name, site in sites.items()):
+
+        def every_site(z: PyTree) -> PyTree:
+            return constrain_fn(seed(model, 0), args, kwargs, z, return_deterministic=True)
+
+        variables = {**over_draws(every_site, position), **variables}
+    return _Found(position, scores, variables, None, False, model, args, kwargs)
+
+
+def _log_likelihood(found: _Found) -> dict[str, np.ndarray]:
+    from numpyro.infer import log_likelihood
+
+    model, args, kwargs = found.model, found.args, found.kwargs
+    if model is None:
+        raise ValueError(
+            "a sampler of a bare potential_fn has no observations: leave out log_likelihood."
+        )
+    latent = {name: found.variables[name] for name in found.position}
+    return over_draws(
+        lambda one: log_likelihood(model, one, *args, batch_ndims=0, **kwargs), latent
+    )
+
+
+def _check_edges(position: PyTree) -> None:
+    for site, values in leaves(position, "draws").items():
+        bad = np.count_nonzero(~np.isfinite(values))
+        if bad:
+            raise ValueError(
+                f"{bad} unconstrained values of {site} are not finite: its draws were rounded to the edge "
+                "of its support. Keep the sampler's own values by mcmc.run(..., "
+                f'extra_fields=("z_grad", "z.{site}", ...)) with every latent site, or run in float64.'
+            )

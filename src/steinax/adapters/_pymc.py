@@ -1,0 +1,182 @@
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from .._require import require
+from ..data import Sample
+from ..data._variables import element
+from ._pymc_graph import compiled
+from ._stored import STATS, has_scores, open_tree, stored
+
+if TYPE_CHECKING:
+    import xarray
+
+NEAR = 1e-3  # of the spread of log densities: other data, or another model, are far beyond it
+
+
+def from_pymc(
+    model: Any,
+    idata: Any,
+    *,
+    backend: Literal["numpy", "numba", "jax"] = "numpy",
+    check: bool = True,
+) -> Sample:
+    r"""A sample from PyMC: a model and any trace of it.
+
+    **Free.** If nutpie kept the scores they are read, and the density is not evaluated. It keeps them after
+    `pm.sample(nuts_sampler="nutpie", nuts_sampler_kwargs={"store_gradient": True},
+    idata_kwargs={"include_transformed": True})`.
+
+    **Recomputed.** From any other trace each variable $\theta$ is taken to the unconstrained space,
+    $x = T(\theta)$ with the transform $T$ that the model has for it, and the scores are those of
+
+    $$\log \pi(x) = \log p(T^{-1}(x), y) + \log |\det \partial T^{-1}(x) / \partial x|,$$
+
+    PyMC's own gradient at all draws at once. It is compiled on the first call for a model, and the next
+    call for the same model does not compile.
+
+    Args:
+        model: the `pm.Model` that was sampled, with the data it had then.
+        idata: its trace, by whatever sampler: what `pm.sample` returned, or the netCDF file or zarr store
+            that it was saved to.
+        backend: what evaluates the gradient. `"numpy"` compiles nothing: a second or a few, however
+            few the draws; matrices are factorised draw by draw. `"jax"` compiles in seconds and is the
+            fastest on many draws, but not every model can be written in jax, and PyTensor then sets
+            `jax_enable_x64` for the whole process, as it does whenever PyMC uses jax. `"numba"` is PyMC's
+            own, as fast, and compiles for up to minutes.
+        check: whether to compare the model's log density with the one that the sampler left in the trace,
+            which tells of data that were changed in between. A trace of several step methods may have the
+            density of a point between two of them: turn it off there.
+
+    Columns are in the order of `model.value_vars` and have their names: `beta[1]`, `tau_log__`,
+    `w_simplex__[0]`. The variables, asked for by name, are those of the trace.
+
+    Example::
+
+        with model:
+            idata = pm.sample()
+        sx.estimate("tau", sx.from_pymc(model, idata))
+    """
+    pymc = require("pymc", extra="pymc")
+    if not isinstance(model, pymc.Model):
+        raise TypeError(
+            f"a {type(model).__name__} is no PyMC model: give from_pymc(model, idata), the model first."
+        )
+    tree = open_tree(idata)
+    _refuse_discrete(model)
+    if has_scores(tree):
+        found = stored(tree)
+        layout = _match(found.names, [value.name for value in model.value_vars])
+        if layout is not None:
+            order, names = layout
+            draws, scores = found.draws[..., order], found.scores[..., order]
+            return Sample(draws, scores, names, diverging=found.diverging, variables=tree)
+    draws, scores, names = _recompute(model, tree, backend, check)
+    stats = tree[STATS].dataset if STATS in tree.children else {}
+    diverging = _series(stats["diverging"]) if "diverging" in stats else None
+    return Sample(draws, scores, names, diverging=diverging, variables=tree)
+
+
+def _refuse_discrete(model: Any) -> None:
+    discrete = [value.name for value in model.discrete_value_vars]
+    if discrete:
+        raise ValueError(
+            f"the model has discrete variables, {', '.join(discrete)}, and a log density has no gradient in "
+            "them: sum them out, by pymc_extras.marginalize(model, names) or by a mixture distribution such "
+            "as pm.Mixture, and sample what is left."
+        )
+
+
+def _match(columns: tuple[str, ...], values: list[str]) -> tuple[list[int], list[str]] | None:
+    """Where the columns of the model's value variables are, in the model's order, and their names.
+
+    nutpie's order differs between its backends, so columns go by their names; None if those of the
+    trace are not the model's.
+    """
+    order, names = [], []
+    for value in values:
+        here = {}
+        for i, column in enumerate(columns):
+            if column == value:
+                here[()] = i
+            elif match := re.fullmatch(re.escape(value) + r"(?:_([\d.]+)|\[([\d, ]+)\])", column):
+                here[tuple(int(k) for k in re.findall(r"\d+", match[1] or match[2]))] = i
+        order += [here[index] for index in sorted(here)]
+        names += [element(value, index) for index in sorted(here)]
+    return (order, names) if sorted(order) == list(range(len(columns))) else None
+
+
+def _recompute(
+    model: Any, tree: "xarray.DataTree", backend: str, check: bool
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    posterior = tree["posterior"].dataset if "posterior" in tree.children else {}
+    missing = [rv.name for rv in model.free_RVs if rv.name not in posterior]
+    if missing:
+        raise ValueError(
+            f"the trace has no {', '.join(missing)}, which the model has: give the model that was sampled, "
+            "and a trace that keeps all its free variables."
+        )
+    series = [_series(posterior[rv.name]) for rv in model.free_RVs]
+    for rv, values in zip(model.free_RVs, series, strict=True):
+        _check_shape(rv, values.shape[2:])
+    chains, length = series[0].shape[:2]
+    points = [values.reshape(chains * length, *values.shape[2:]) for values in series]
+    unconstrain, density = compiled(model, backend)
+    unconstrained = unconstrain(*points)
+    _check_finite(model, unconstrained)
+    log_density, scores = density(*unconstrained)
+    if check and STATS in tree.children:
+        _check_density(tree[STATS].dataset, log_density)
+    names = [
+        element(value.name, index)
+        for value, x in zip(model.value_vars, unconstrained, strict=True)
+        for index in np.ndindex(*x.shape[1:])
+    ]
+    flat = [x.reshape(len(x), -1) for x in unconstrained]
+    draws = np.concatenate(flat, axis=1).reshape(chains, length, -1)
+    return draws, scores.reshape(draws.shape), names
+
+
+def _series(array: "xarray.DataArray") -> np.ndarray:
+    return np.asarray(array.transpose("chain", "draw", ...).values)
+
+
+def _check_shape(rv: Any, found: tuple[int, ...]) -> None:
+    wanted = rv.type.shape  # None where the model leaves a length open
+    fits = len(found) == len(wanted) and all(
+        w in (None, f) for w, f in zip(wanted, found, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"{rv.name} has shape {found} in the trace and {wanted} in the model: give the model that was "
+            "sampled, with the data it had then."
+        )
+
+
+def _check_finite(model: Any, unconstrained: list[np.ndarray]) -> None:
+    for rv, x in zip(model.free_RVs, unconstrained, strict=True):
+        bad = ~np.isfinite(x.reshape(len(x), -1)).all(axis=1)
+        if bad.any():
+            raise ValueError(
+                f"{bad.sum()} draws of {rv.name} are not inside its support, or were rounded to its edge: "
+                "give the model that was sampled; or leave out those draws, or let nutpie keep the "
+                "unconstrained ones, as from_nutpie describes."
+            )
+
+
+def _check_density(stats: "xarray.Dataset", log_density: np.ndarray) -> None:
+    """Refuse a trace whose log densities are not the model's, up to a constant and a sign.
+
+    Some samplers leave out constants, and some keep the potential energy under that name.
+    """
+    for name in ("lp", "logp"):
+        if name in stats and set(stats[name].dims) == {"chain", "draw"}:
+            kept = _series(stats[name]).reshape(-1)
+            off = min(np.ptp(kept - log_density), np.ptp(kept + log_density))
+            if not off <= NEAR * max(np.ptp(log_density), 1.0):
+                raise ValueError(
+                    f"the log densities in the trace ({name!r}) differ from those of the model, by up to "
+                    f"{off:.3g} beyond a constant: give the model that was sampled, with the data it had "
+                    "then (pm.set_data), or check=False if several step methods shared the work."
+                )

@@ -1,0 +1,86 @@
+import json
+from collections.abc import Sequence
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..data import Sample
+from ._stan_names import as_dataset, diagnostic_size, model_columns, name_unconstrained
+
+
+def from_pystan(fit: Any) -> Sample:
+    r"""A sample from a fit of PyStan 3.
+
+    Scores cost nothing: PyStan keeps, for each draw, the unconstrained parameters $u$ and
+    $g = -\nabla_u \log \pi(u)$, the gradient of the potential, so the score is $-g$. They are in
+    `fit.stan_outputs`, under the topic `diagnostic`, and no model is called.
+
+    Parameters, transformed parameters and generated quantities are the sample's variables, counted
+    from zero: Stan's `theta[1]` is `theta[0]`. Columns on the unconstrained space that differ from the
+    parameter they belong to are called `tau_free__`. Warm-up draws are left out.
+
+    Args:
+        fit: what `sample` or `hmc_nuts_diag_e_adapt` of a PyStan model returned.
+
+    Example::
+
+        posterior = stan.build(program, data=data, random_seed=1)
+        fit = posterior.sample(num_chains=4, num_samples=1000)
+        sample = sx.from_pystan(fit)
+        sx.estimate(["mu", "tau"], sample)
+    """
+    if not hasattr(fit, "stan_outputs"):
+        raise TypeError(
+            f"a {type(fit).__name__} is no fit of PyStan 3: give what posterior.sample(...) returned. For "
+            "CmdStanPy there is from_cmdstan."
+        )
+    diagnostics, draws = _read(fit, "diagnostic"), _read(fit, "sample")
+    dim = diagnostic_size(diagnostics.columns)
+    if not dim or not diagnostics.values.size:
+        raise ValueError(
+            "this fit has draws and no gradients: it was made by fixed_param, or its model has no "
+            "parameters. Use posterior.sample(...), which runs NUTS."
+        )
+    values = diagnostics.values[..., -3 * dim :]
+    unconstrained, scores = values[..., :dim], -values[..., 2 * dim :]
+    own = model_columns(draws.columns)
+    posterior = as_dataset(own, draws.values[..., -len(own) :])
+    names = name_unconstrained(model_columns(diagnostics.columns)[:dim], unconstrained, posterior)
+    diverging = diagnostics.values[..., diagnostics.columns.index("divergent__")] > 0
+    return Sample(unconstrained, scores, names, diverging=diverging, variables=posterior)
+
+
+class _Output(NamedTuple):
+    columns: Sequence[str]
+    values: np.ndarray  # (chain, draw, column)
+
+
+def _read(fit: Any, topic: str) -> _Output:
+    """The draws of all chains under one topic, the warm-up left out."""
+    chains = [_parse(output, topic) for output in fit.stan_outputs]
+    warmup = ceil(fit.num_warmup / fit.num_thin) if fit.save_warmup else 0
+    wanted = warmup + ceil(fit.num_samples / fit.num_thin)
+    for number, (_, rows) in enumerate(chains):
+        if rows and len(rows) != wanted:
+            raise ValueError(
+                f"chain {number} has {len(rows)} {topic} lines for {wanted} draws: sample again, as the "
+                "output of this fit is incomplete."
+            )
+    rows = np.array([rows for _, rows in chains], dtype=float)
+    return _Output(chains[0][0], rows[:, warmup:])
+
+
+def _parse(output: bytes, topic: str) -> tuple[list[str], list[list[float]]]:
+    """Names and rows of one chain. Lines are JSON, and those of other topics are left unread."""
+    mark = f'"topic":"{topic}","values":{{'.encode()
+    lines = [line for line in output.splitlines() if mark in line]
+    if not lines:
+        return [], []
+    pairs = dict(json.loads(lines[0], object_pairs_hook=list))["values"]
+    columns = [name for name, _ in pairs]
+    if len(set(columns)) == len(columns):
+        return columns, [list(json.loads(line)["values"].values()) for line in lines]
+    # Parameters called x and p_x: the momentum of the first has the name of the second.
+    outer = (dict(json.loads(line, object_pairs_hook=list)) for line in lines)
+    return columns, [[value for _, value in one["values"]] for one in outer]

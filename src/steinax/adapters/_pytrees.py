@@ -1,0 +1,136 @@
+"""Draws held in pytrees: their columns, the names of these, and the model's own quantities."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from .._precision import precision
+from .._types import PyTree
+from ..data._sample import as_reals
+from ..data._variables import element
+
+if TYPE_CHECKING:
+    import xarray
+
+MEMORY = 2**28  # bytes that the intermediate results of one batch of draws may take, roughly
+
+
+def leaves(tree: PyTree, what: str) -> dict[str, np.ndarray]:
+    """The arrays of a tree by name, each (chain, draw, ...), in the order of `ravel_pytree`."""
+    pairs, _ = jax.tree.flatten_with_path(tree)
+    arrays = {_name(path): as_reals(leaf, what) for path, leaf in pairs}
+    shapes = {array.shape[:2] for array in arrays.values()}
+    if len(shapes) != 1 or any(array.ndim < 2 for array in arrays.values()):
+        found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(
+            f"{what} have shapes that do not all start with the same (chain, draw): {found or 'none'}. "
+            "Give each as (chain, draw, ...); for one chain add an axis: array[None]."
+        )
+    return arrays
+
+
+def columns(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """All numbers of a draw side by side: (chain, draw, dim)."""
+    return np.concatenate(
+        [np.reshape(array, (*array.shape[:2], -1)) for array in arrays.values()], axis=-1
+    ).astype(np.float64)
+
+
+def column_names(
+    position: Mapping[str, np.ndarray], variables: Mapping[str, Any], known: bool = True
+) -> list[str]:
+    """A name for each column: never that of a variable with other values.
+
+    Args:
+        position: unconstrained draws, by name.
+        variables: the model's own quantities, by name.
+        known: whether a name that is no variable's may be kept.
+    """
+    names = []
+    for name, array in position.items():
+        kept = np.array_equal(array, variables[name]) if name in variables else known
+        base = name if kept else f"{name}_free__"
+        names += [element(base, index) for index in np.ndindex(*array.shape[2:])]
+    return names
+
+
+def over_draws(fn: Callable[[PyTree], PyTree], tree: PyTree) -> PyTree:
+    """`fn` of each draw of a tree with leaves (chain, draw, ...), compiled, in float64."""
+    with precision(np.float64):
+        flat, chains = _flat(tree)
+        return jax.tree.map(
+            lambda leaf: np.asarray(leaf).reshape(*chains, *leaf.shape[1:]),
+            compiled(fn, flat)(flat),
+        )
+
+
+def compiled(fn: Callable[[PyTree], PyTree], flat: PyTree) -> Callable[[PyTree], PyTree]:
+    """`fn` over leaves (n, ...), in batches that fit in memory.
+
+    It is compiled anew for every call: functions often read data that are changed later, and a
+    compiled one would go on with the old.
+    """
+    count = jax.tree.leaves(flat)[0].shape[0]
+    size = max(1, min(count, MEMORY // max(1, _bytes(fn, jax.tree.map(lambda a: a[0], flat)))))
+    return jax.jit(lambda all_: jax.lax.map(fn, all_, batch_size=size)).lower(flat).compile()
+
+
+def dataset(
+    groups: Mapping[str, Mapping[str, Any]],
+    dims: Mapping[str, Sequence[str]] | None,
+    coords: Mapping[str, Any] | None,
+) -> "xarray.DataTree":
+    """Groups of arrays (chain, draw, ...) as a DataTree, with the names of axes and their labels."""
+    from arviz_base import from_dict
+
+    return from_dict(
+        {group: dict(arrays) for group, arrays in groups.items()},
+        sample_dims=["chain", "draw"],
+        dims=None if dims is None else {name: list(axes) for name, axes in dims.items()},
+        coords=None if coords is None else dict(coords),
+        check_conventions=False,
+    )
+
+
+def constrained(constrain: Callable[[PyTree], Any], tree: PyTree) -> dict[str, np.ndarray]:
+    """The dict that the user's `constrain` gives for each draw, as arrays (chain, draw, ...)."""
+
+    def checked(position: PyTree) -> dict[str, Any]:
+        values = constrain(position)
+        if not isinstance(values, Mapping) or not values:
+            raise ValueError(
+                f"`constrain` gives a {type(values).__name__}: let it take one position and return a "
+                'dict of named quantities, such as {"tau": jnp.exp(position["log_tau"])}.'
+            )
+        return dict(values)
+
+    try:
+        return over_draws(checked, tree)
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+        raise ValueError(
+            "`constrain` is not made of jax operations, so it cannot run over all draws at once: "
+            "write it with jax.numpy (jnp.exp for np.exp, jnp.where for if)."
+        ) from error
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".") or "x"
+
+
+def _flat(tree: PyTree) -> tuple[PyTree, tuple[int, int]]:
+    chains = np.shape(jax.tree.leaves(tree)[0])[:2]
+
+    def flatten(leaf: Any) -> np.ndarray:
+        array = np.asarray(leaf, np.float64)
+        return array.reshape(-1, *array.shape[2:])
+
+    return jax.tree.map(flatten, tree), (chains[0], chains[1])
+
+
+def _bytes(fn: Callable[[PyTree], PyTree], one: PyTree) -> int:
+    """What the intermediate results for one draw take, if none is reused."""
+    jaxpr = jax.make_jaxpr(fn)(one).jaxpr
+    made = [variable.aval for equation in jaxpr.eqns for variable in equation.outvars]
+    return sum(getattr(aval, "size", 1) * 8 for aval in made)

@@ -1,0 +1,41 @@
+"""`steinax convert`."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from ._read import is_zarr, read_sample
+
+
+def run(options: Namespace) -> int:
+    """Write what is read to one file."""
+    out = Path(options.out)
+    _check(out, options.files, options.force)
+    from ..saving import save
+
+    sample = read_sample(options.files)
+    save(out, sample)
+    print(f"{out}: {sample}", file=sys.stderr)
+    return 0
+
+
+def _check(out: Path, files: Sequence[str], force: bool) -> None:
+    """Refuse before anything is read, which may take long."""
+    if out.suffix not in (".nc", ".zarr"):
+        raise ValueError(
+            f"{out} ends neither in .nc nor in .zarr: name the file to write last, such as draws.nc."
+        )
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {out.parent}: make it first.")
+    if out.resolve() in {Path(name).resolve() for name in files}:
+        raise ValueError(f"{out} is to be read and to be written: give the result another name.")
+    if out.exists() and not force:
+        raise FileExistsError(f"{out} exists: give another name, or --force to replace it.")
+    if out.is_dir() != (out.suffix == ".zarr" and out.exists()) or (
+        out.is_dir() and any(out.iterdir()) and not is_zarr(out)
+    ):
+        raise FileExistsError(f"{out} exists and is something else: give another name.")
+
+
+__all__ = ["run"]

@@ -1,0 +1,81 @@
+"""`steinax estimate`."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from ._audit import report_as_dict
+from ._cache import keep_compiled
+from ._functions import load_functions
+from ._read import read_sample
+from ._write import as_csv, as_json, format_of, print_table, width_of, write
+
+if TYPE_CHECKING:
+    from ..data import Sample
+    from ..estimation import Estimate
+
+COLUMNS = (
+    *("value", "mcse", "plain_value", "plain_mcse", "worth"),
+    *("ess", "rhat", "plain_ess", "plain_rhat", "freedom", "plain_freedom"),
+)
+
+
+def run(options: Namespace) -> int:
+    """Print the expectations."""
+    if not options.functions and not options.variables:
+        raise ValueError(
+            "nothing to estimate: name a function, as --fn module:function, or a variable, as --var tau. "
+            "For every parameter use steinax summary."
+        )
+    functions: dict[str, Any] = dict(load_functions(options.functions))
+    sample = read_sample(options.files)
+    keep_compiled()
+    found = _estimated({**{name: name for name in options.variables}, **functions}, sample, options)
+    kind = format_of(options)
+    if kind == "json":
+        write(as_json(_answer(found, sample, options)), options)
+    elif kind == "csv":
+        write(as_csv(_rows(found)), options)
+    else:
+        from ._tables import estimate_table
+
+        print_table(estimate_table(found, width_of(options)), options)
+    return 0
+
+
+def _estimated(wanted: dict[str, Any], sample: "Sample", options: Namespace) -> "Estimate":
+    from ..data import integrands
+    from ..estimation import estimate
+    from ..estimation._audited import audited, with_audit
+    from ..estimation._estimate import chosen_estimate
+
+    f = integrands(wanted, sample)
+    if not options.quick:
+        return estimate(f, sample, audit=options.audit)
+    report = audited(sample, options.audit)
+    return with_audit(chosen_estimate(f, sample, quick=True), report, options.audit)
+
+
+def _rows(found: "Estimate") -> list[dict[str, Any]]:
+    lower, upper = found.interval().T
+    arrays = {column: getattr(found, column) for column in COLUMNS}
+    arrays |= {"lower": lower, "upper": upper}
+    return [
+        {"name": name, **{key: array[i] for key, array in arrays.items()}, "chosen": chosen}
+        for i, (name, chosen) in enumerate(zip(found.names, found.chosen, strict=True))
+    ]
+
+
+def _answer(found: "Estimate", sample: "Sample", options: Namespace) -> dict[str, Any]:
+    report = found.audit
+    return {
+        "files": options.files,
+        "chains": sample.chains,
+        "draws": sample.length,
+        "estimates": _rows(found),
+        "note": found.note,
+        "reason": found.reason,
+        "audit": None if report is None else report_as_dict(report, sample),
+    }
+
+
+__all__ = ["run"]

@@ -1,0 +1,170 @@
+"""What can be typed, and what `--help` says of it."""
+
+import argparse
+from typing import Any
+
+from ._options import (
+    FILES,
+    Parser,
+    add_audit,
+    add_choice,
+    add_command,
+    add_files,
+    add_output,
+    add_variables,
+)
+
+SHELLS = ("bash", "zsh", "tcsh")
+DESCRIPTION = """
+    Posterior expectations with a far smaller Monte Carlo error, from draws and
+    the scores that the sampler computed anyway.
+
+    FILE is one of
+      - a netCDF file or a zarr store with scores, as nutpie and `steinax convert`
+        write them;
+      - the CSV files of CmdStan, CmdStanPy or cmdstanr, draws and diagnostics, or
+        the folder that holds them. Scores are in the diagnostics: sample with
+        save_latent_dynamics=True and sig_figs=16.
+    """
+MORE = """
+    exit codes:
+      0    fine
+      1    the audit failed: the scores are not those of the draws
+      2    wrong usage, or a file that cannot be read
+
+    What jax compiles is kept in the user's cache folder, so that the next run is
+    faster. JAX_COMPILATION_CACHE_DIR names another folder, and
+    JAX_ENABLE_COMPILATION_CACHE=false keeps nothing.
+
+    `steinax COMMAND --help` tells more of each command.
+    """
+
+
+class _Version(argparse.Action):
+    """Looked up when it is asked for: reading metadata takes time."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"steinax {version('steinax')}")
+        parser.exit()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    examples = ["summary draws.nc", "audit draws.nc", "convert output/*.csv draws.nc"]
+    parser = Parser("steinax", DESCRIPTION, examples, MORE)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", parser_class=Parser
+    )
+    for add in (_summary, _audit, _estimate, _convert, _completion):
+        add(commands)
+    for command in commands.choices.values():
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+def _summary(commands: Any) -> None:
+    description = """
+        Print the table of az.summary, with better means and errors.
+
+        There is a row for each parameter of the model, and for each quantity that was
+        stored with it. `worth` says how many times as many draws would have been as
+        accurate without control variates.
+        """
+    examples = [
+        "summary draws.nc",
+        "summary draws.zarr --var tau --var beta",
+        "summary output/*.csv",
+        "summary draws.nc --csv --output summary.csv",
+        "summary draws.nc --json | python -m json.tool",
+    ]
+    parser = add_command(commands, "summary", description, examples)
+    add_files(parser)
+    add_variables(parser, "only this variable; can be given again")
+    add_choice(parser, None, "the default for up to 1,500 draws")
+    add_audit(parser)
+    add_output(parser)
+
+
+def _audit(commands: Any) -> None:
+    description = """
+        Test whether the scores are those of the draws.
+
+        A wrong sign, columns out of order, a missing Jacobian and the like are named,
+        with the repair. The exit code is 0 if the audit passed and 1 if it failed.
+        """
+    examples = ["audit draws.nc", "audit output", "audit draws.nc && steinax summary draws.nc"]
+    parser = add_command(commands, "audit", description, examples)
+    add_files(parser)
+    add_output(parser, csv=False)
+
+
+def _estimate(commands: Any) -> None:
+    description = """
+        Print expectations of your own functions, or of variables.
+
+        The arguments of a function are named like variables of the model, and are
+        their values at one draw, as in functions.py:
+
+          def ratio(mu, tau):
+              return mu / tau
+
+        A function of one argument that is no variable is given the draw itself,
+        unconstrained. Functions give a number or an array. Those of jax.numpy and of
+        arithmetic alone are fast; others are called once for each draw.
+        """
+    examples = [
+        "estimate draws.nc --fn functions:ratio",
+        "estimate draws.nc --fn functions:ratio --fn functions:both --var tau",
+        "estimate draws.nc --var log_likelihood --quick --csv",
+    ]
+    parser = add_command(commands, "estimate", description, examples)
+    add_files(parser)
+    parser.add_argument(
+        "--fn",
+        action="append",
+        metavar="MODULE:FUNCTION",
+        dest="functions",
+        default=[],
+        help="a function, of a module here or of an installed one; can be given again",
+    )
+    add_variables(parser, "a variable, an element such as beta[0], or a group; can be given again")
+    add_choice(parser, False, "the default")
+    add_audit(parser)
+    add_output(parser)
+
+
+def _convert(commands: Any) -> None:
+    description = """
+        Write draws, scores and variables to one netCDF file or zarr store.
+
+        steinax reads it much faster than CSV files; ArviZ and xarray read it as well.
+        """
+    examples = [
+        "convert output/*.csv eight_schools.nc",
+        "convert output eight_schools.zarr",
+        "convert draws.nc draws.zarr --force",
+    ]
+    parser = add_command(commands, "convert", description, examples)
+    add_files(parser)
+    parser.add_argument("out", metavar="OUT", help="ends in .nc or in .zarr")
+    parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
+
+
+def _completion(commands: Any) -> None:
+    description = """
+        Print a script by which a shell completes commands and options.
+
+        This needs shtab: pip install 'steinax[completion]'. For bash, add this line to
+        ~/.bashrc; for zsh, write the script to a file _steinax in a folder of $fpath.
+
+          eval "$(steinax completion bash)"
+        """
+    examples = ["completion bash", "completion zsh > _steinax"]
+    parser = add_command(commands, "completion", description, examples)
+    parser.add_argument("shell", choices=SHELLS, help="which shell")
+
+
+__all__ = ["FILES", "SHELLS", "build_parser"]

@@ -1,0 +1,53 @@
+"""`steinax summary`."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from ._cache import keep_compiled
+from ._read import read_sample
+from ._write import as_csv, as_json, format_of, print_table, width_of, write
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ..data import Sample
+
+
+def run(options: Namespace) -> int:
+    """Print the table."""
+    sample = read_sample(options.files)
+    keep_compiled()
+    from ..summarising import render, summary
+
+    table: Any = summary(
+        sample, options.variables or None, quick=options.quick, audit=options.audit
+    )
+    kind = format_of(options)
+    if kind == "json":
+        write(as_json(_answer(table, sample, options)), options)
+    elif kind == "csv":
+        write(as_csv(_rows(table)), options)
+    else:
+        print_table(render(table, width_of(options)), options)
+    return 0
+
+
+def _rows(table: "pandas.DataFrame") -> list[dict[str, Any]]:
+    columns = {str(name): table[name].to_numpy(float) for name in table.columns}
+    return [
+        {"name": str(name), **{key: values[i] for key, values in columns.items()}}
+        for i, name in enumerate(table.index)
+    ]
+
+
+def _answer(table: "pandas.DataFrame", sample: "Sample", options: Namespace) -> dict[str, Any]:
+    return {
+        "files": options.files,
+        "chains": sample.chains,
+        "draws": sample.length,
+        "parameters": _rows(table),
+        "note": table.attrs.get("steinax", ""),
+    }
+
+
+__all__ = ["run"]

@@ -1,0 +1,164 @@
+"""The choice among polynomials alone, in NumPy: nothing is compiled, so the first answer comes soon."""
+
+import numpy as np
+
+from ..data import Sample, find_funnel
+from ..data._affine import DRAWS_PER_DIM
+from ..families._monomials import layers
+from ..solvers import Folds
+from ..solvers._problem import LeftOut
+from ._arena import LEAST, Arena, Trial
+from ._recipes import Recipe, polynomial_size
+from ._scores import held_out_variance
+
+COLUMNS = 500  # of a polynomial of more than one degree
+DEGREE = 6  # at most
+SINGLE = 3  # the same of single dimensions
+RANK = 1e-11  # of the largest: a column that is smaller once the others are taken away is not one
+
+
+def quick_arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
+    """The draws in coordinates without funnels, each of mean 0 and variance 1."""
+    x, score = np.asarray(sample.x, np.float64), np.asarray(sample.score, np.float64)
+    funnel = find_funnel(x, score)
+    if funnel is not None:
+        x, score = map(np.asarray, funnel(x, score))
+    scale = x.std(axis=0)
+    x, score = (x - x.mean(axis=0)) / scale, score * scale
+    return Arena(x, score, f, folds, np.asarray(np.nan), funnel is not None)
+
+
+def polynomials(arena: Arena) -> list[Trial]:
+    """Plain Monte Carlo, and the polynomials that have draws enough.
+
+    Where those of all dimensions together have too many coefficients, those of single ones are added.
+    """
+    plain = arena.trial(Recipe(0))
+    found = [plain, *(trial_of(arena, recipe) for recipe in _recipes(arena))]
+    return [trial for trial in found if trial is not None]
+
+
+def _recipes(arena: Arena) -> list[Recipe]:
+    dim, train = arena.x.shape[1], len(arena.x) * (1 - 1 / len(arena.folds))
+    degrees = [
+        degree
+        for degree in range(1, DEGREE + 1)
+        if arena.affords(degree) and (degree == 1 or polynomial_size(degree, dim) <= COLUMNS)
+    ]
+    recipes = [Recipe(degree) for degree in degrees]
+    for degree in range(max(degrees, default=1) + 1, SINGLE + 1)[::-1]:
+        if degree * dim <= min(train / 2, COLUMNS):
+            return [*recipes, Recipe(degree, single=True)]
+    return recipes
+
+
+def trial_of(arena: Arena, recipe: Recipe) -> Trial | None:
+    """Cross-fit one polynomial; None where its columns depend on each other."""
+    x, score, f = (np.asarray(one) for one in (arena.x, arena.score, arena.f))
+    if recipe.single:
+        found = single_fit(x, score, f, recipe.degree, arena.folds)
+    else:
+        found = cross_fit(_whole(x, score, recipe.degree), f, arena.folds)
+    if found is None:
+        return None
+    variance = np.maximum(held_out_variance(found.rest, found.variance), LEAST)
+    return Trial(recipe, found.rest, variance, found.intercepts)
+
+
+def _whole(x: np.ndarray, score: np.ndarray, degree: int) -> np.ndarray:
+    """The features of all monomials, (n, p), in whitened coordinates.
+
+    As `fit` with `Polynomial` has them, but for their norms.
+    """
+    n, dim = x.shape
+    if degree > 1 and n >= DRAWS_PER_DIM * dim:
+        root = np.linalg.cholesky(x.T @ x / n + 1e-12 * np.eye(dim))
+        x, score = np.linalg.solve(root, x.T).T, score @ root
+    values, stein = [np.ones((len(x), 1)), x], [score]
+    for layer in layers(x.shape[1], degree):
+        parent, last = values[-1][:, layer.parent], x[:, layer.last]
+        slope = layer.repeats * values[-2][:, layer.grandparent]
+        moved = parent * score[:, layer.last] + last * stein[-1][:, layer.parent]
+        values.append(parent * last)
+        stein.append(moved + 2 * slope)
+    return np.concatenate(stein, axis=1)
+
+
+def single_fit(
+    x: np.ndarray, score: np.ndarray, f: np.ndarray, degree: int, folds: Folds
+) -> LeftOut | None:
+    r"""Cross-fit powers of single dimensions, with the covariance of the draws that are fitted to.
+
+    The features are $\operatorname{div} \varphi + \varphi \cdot s$ of $\varphi = x_j^m \Sigma e_j$ for m
+    below the degree. With $\Sigma$ the covariance, they hold all polynomials of that degree of one
+    dimension of a Gaussian, whatever its correlations. A covariance that had seen the held-out draws
+    would bias what is averaged over them, by as much as there are dimensions per draw.
+    """
+    n, dim = x.shape
+    moments = x.T @ x
+    rest, variance, intercepts = np.empty_like(f), np.empty(n), np.empty((len(folds), f.shape[1]))
+    for i, (start, stop) in enumerate(folds):
+        held = slice(start, stop)
+        train = n - (stop - start)
+        spread = (moments - x[held].T @ x[held]) / train
+        if train < DRAWS_PER_DIM * dim:
+            spread = np.eye(dim)
+        columns = _powers(x, score @ spread, np.diag(spread), degree)
+        own, rest[held] = columns[held], f[held]
+        try:
+            root = np.linalg.cholesky(columns.T @ columns - own.T @ own)
+        except np.linalg.LinAlgError:
+            return None
+        inverse = np.linalg.inv(root)
+        w = inverse.T @ (inverse @ (columns.T @ f - own.T @ f[held]))
+        intercepts[i] = w[0]
+        rest[held] -= own[:, 1:] @ w[1:]
+        variance[held] = 1 + ((inverse @ own.T) ** 2).sum(axis=0)
+    return LeftOut(rest, variance, intercepts)
+
+
+def _powers(x: np.ndarray, along: np.ndarray, spread: np.ndarray, degree: int) -> np.ndarray:
+    """Ones and the features of the powers of single dimensions, (n, 1 + degree * dim)."""
+    powers = [x ** (m - 1) * (m * spread + x * along) for m in range(1, degree)]
+    return np.concatenate([np.ones((len(x), 1)), along, *powers], axis=1)
+
+
+def cross_fit(features: np.ndarray, f: np.ndarray, folds: Folds) -> LeftOut | None:
+    r"""What leaving out each fold in turn gives, by least squares with an intercept.
+
+    With $Q R$ the columns, and $e = f - Q Q^\top f$, the errors on a fold $B$ that was left out are
+    $(1 - Q_B Q_B^\top)^{-1} e_B$: see `docs/math.md`.
+
+    Args:
+        features: the columns beside the intercept's, (n, p).
+        f: the integrands, (n, k).
+        folds: where each starts and stops.
+    """
+    n = len(f)
+    centre = f.mean(axis=0)
+    columns = np.concatenate([np.ones((n, 1)), features / np.linalg.norm(features, axis=0)], axis=1)
+    basis, upper = np.linalg.qr(columns)
+    size = np.abs(np.diag(upper))
+    if not size.min() > RANK * size.max():
+        return None
+    rest = f - centre
+    rest = rest - basis @ (basis.T @ rest)
+    tau = basis @ np.linalg.solve(upper.T, np.eye(len(upper))[0])
+    whole = tau @ (f - centre)
+    variance, intercepts = np.empty(n), np.empty((len(folds), f.shape[1]))
+    for i, (start, stop) in enumerate(folds):
+        error, variance[start:stop] = _left_out(basis[start:stop], rest[start:stop])
+        intercepts[i] = whole - tau[start:stop] @ error
+        rest[start:stop] = error + intercepts[i]
+    return LeftOut(rest + centre, variance, intercepts + centre)
+
+
+def _left_out(own: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""$(1 - Q Q^\top)^{-1} e$ and the diagonal of the inverse, by the smaller of two inverses."""
+    size, p = own.shape
+    if size <= p:
+        inverse = np.linalg.inv(np.eye(size) - own @ own.T)
+        return inverse @ rest, np.diag(inverse)
+    inverse = np.linalg.inv(np.eye(p) - own.T @ own)
+    half = own @ inverse
+    return rest + half @ (own.T @ rest), 1 + (half * own).sum(axis=1)

@@ -1,0 +1,158 @@
+"""What all pictures share: two colours, the axes they are drawn on, and rows with names."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._require import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    AxesPair = Sequence[Axes] | np.ndarray
+else:  # matplotlib is imported when a picture is drawn
+    Axes = AxesPair = Any
+
+# Of Okabe and Ito: told apart by all eyes, and in grey, where the second is much darker.
+PLAIN = "#E69F00"
+CONTROLLED = "#0072B2"
+INK = "#222222"
+FAINT = "#bbbbbb"
+
+ROWS = 60  # with names of their own, at most
+FONT = 9.0  # points, of the names of rows that have room
+LONGEST = 36  # characters of a name
+
+
+def one_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """The given axes, or those of a new figure, its size in inches."""
+    if ax is None:
+        plt = require("matplotlib.pyplot", extra="plots")
+        return plt.subplots(figsize=(width, height), layout="constrained")[1]
+    if not hasattr(ax, "transAxes"):
+        raise TypeError(
+            f"ax is a {type(ax).__name__}: give one Axes, such as the second of plt.subplots()."
+        )
+    return ax
+
+
+def two_axes(ax: AxesPair | None, width: float, height: float, **shape: Any) -> np.ndarray:
+    """The two given axes, or those of a new figure, side by side or as `shape` says."""
+    if ax is None:
+        plt = require("matplotlib.pyplot", extra="plots")
+        shape = shape or {"nrows": 1, "ncols": 2}
+        return plt.subplots(figsize=(width, height), layout="constrained", **shape)[1]
+    pair = np.ravel(np.asarray(ax, dtype=object))
+    if len(pair) != 2 or not all(hasattr(one, "transAxes") for one in pair):
+        raise TypeError(
+            f"ax holds {len(pair)}: this picture has two panels. Give two Axes, such as the second of "
+            "plt.subplots(1, 2)."
+        )
+    return pair
+
+
+def height_of(rows: int) -> float:
+    """Inches for so many rows with names, and what stands above and below them."""
+    return 1.4 + max(rows, 3) * (0.3 if rows <= 20 else 0.22)
+
+
+def name_rows(ax: Axes, names: Sequence[str], longest: int = LONGEST) -> float:
+    """One row for each name, the first on top; the size of letters that has room, in points."""
+    count = len(names)
+    inches = ax.get_window_extent().height / ax.figure.get_dpi()
+    size = float(np.clip(0.62 * 72 * inches / count, 4.0, FONT))
+    ax.set_yticks(range(count), [shortened(name, longest) for name in names], fontsize=size)
+    ax.set_ylim(count - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.grid(axis="y", color="#eeeeee", linewidth=0.8)
+    ax.set_axisbelow(True)
+    return size
+
+
+def shortened(name: str, longest: int = LONGEST) -> str:
+    """A name of bounded length; what is left out is in the middle, for indices stand at the end.
+
+    >>> shortened("log_likelihood/y[a school of a very long name]", 24)
+    'log_likeliho… long name]'
+    """
+    if len(name) <= longest:
+        return literal(name)
+    tail = (longest - 1) // 2
+    return literal(f"{name[: longest - 1 - tail]}…{name[-tail:]}")
+
+
+def literal(text: str) -> str:
+    r"""A text that matplotlib does not read as mathematics: dollars are escaped."""
+    return text.replace("$", r"\$")
+
+
+def times(factor: float) -> str:
+    """A factor of three digits, as people write it.
+
+    >>> [times(one) for one in (2.283, 28.6, 2093.0, 1e6, np.inf)]
+    ['2.28x', '28.6x', '2,090x', '1e6x', '∞']
+    """
+    if not np.isfinite(factor):
+        return "∞" if factor > 0 else "?"
+    if factor >= 99_950:
+        return f"{factor:.1e}x".replace("e+0", "e").replace("e+", "e").replace(".0e", "e")
+    return f"{float(f'{factor:.3g}'):,.0f}x" if factor >= 999.5 else f"{factor:.3g}x"
+
+
+def chosen_rows(names: Sequence[str], wanted: Sequence[str] | None) -> list[int]:
+    """Which integrands are drawn: those that are wanted, in that order; otherwise the first ones."""
+    if wanted is None:
+        return list(range(min(len(names), ROWS)))
+    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in wanted:
+        if name not in names:
+            few = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            raise ValueError(f"no integrand is called {name!r}: choose among {few}.")
+    return [list(names).index(name) for name in wanted]
+
+
+def plain_log(ax: Axes) -> None:
+    """A logarithmic axis of values, its ticks at 1, 2 and 5 times powers of ten, as numbers."""
+    ticker = require("matplotlib.ticker", extra="plots")
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    several = (1.0, 2.0, 5.0) if high < 300 * low else (1.0,)
+    ax.yaxis.set_major_locator(ticker.LogLocator(subs=several))
+    ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def legend_above(ax: Axes, columns: int) -> None:
+    """A legend over the axes, where it hides nothing."""
+    ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=columns,
+        frameon=False,
+        fontsize=FONT,
+        borderaxespad=0.2,
+    )
+
+
+__all__ = [
+    "CONTROLLED",
+    "FAINT",
+    "FONT",
+    "INK",
+    "PLAIN",
+    "ROWS",
+    "Axes",
+    "AxesPair",
+    "chosen_rows",
+    "height_of",
+    "legend_above",
+    "literal",
+    "name_rows",
+    "one_axes",
+    "plain_log",
+    "shortened",
+    "times",
+    "two_axes",
+]

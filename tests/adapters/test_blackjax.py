@@ -1,0 +1,161 @@
+"""from_blackjax: what the states hold, and the order of their axes."""
+
+from typing import Any
+
+import blackjax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from blackjax.mcmc.hmc import HMCState
+
+import steinax as sx
+import steinax.checks
+from adapters import model_blackjax
+from adapters.differences import differences
+from adapters.shared_model import NAMES
+from steinax.adapters._blackjax import from_blackjax
+
+CALLS = {"allowed": True}
+DIAGONAL = jnp.ones(2)
+
+
+def watched(z: Any) -> Any:
+    """The log density of the shared model, which must not be called after sampling."""
+    assert CALLS["allowed"], "the log density was called"
+    return model_blackjax.log_density(z)
+
+
+@pytest.fixture(scope="module")
+def history() -> Any:
+    CALLS["allowed"] = True
+    found = model_blackjax.run(draws=200, density=watched)
+    CALLS["allowed"] = False
+    return found
+
+
+@pytest.fixture(scope="module")
+def sample(history: Any) -> sx.Sample:
+    states, infos = history
+    return from_blackjax(states, infos, axes=("chain", "draw"), constrain=model_blackjax.constrain)
+
+
+def gaussian(x: Any) -> Any:
+    x = jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(x)])
+    return -jnp.sum(x**2) / 2
+
+
+def scan(algorithm: Any, start: Any, draws: int = 100) -> Any:
+    """The states of one chain, (draw, ...)."""
+    key = jax.random.key(1)
+    first = algorithm.init(start, key)
+
+    def step(state: Any, key: Any) -> Any:
+        state, info = algorithm.step(key, state)
+        return state, (state, info)
+
+    return jax.lax.scan(step, first, jax.random.split(key, draws))[1]
+
+
+@pytest.mark.slow
+def test_the_shared_model_without_a_call_of_its_density(sample: sx.Sample) -> None:
+    assert sample.draws.shape == (4, 200, 10)
+    assert sample.names[2:4] == ("L_free__[2]", "beta[0]") and sample.names[6] == "log_tau"
+    assert sample.variables is not None and set(sample.variables.names) == set(NAMES)
+    assert sample.diverging is not None and sample.diverging.shape == (4, 200)
+    assert sx.audit(sample).passed
+
+
+@pytest.mark.slow
+def test_scores_agree_with_finite_differences_to_1e_6(sample: sx.Sample) -> None:
+    some = np.arange(0, sample.size, 80)
+    found = np.array([differences(model_blackjax.flat_log_density, x) for x in sample.x[some]])
+    typical = np.sqrt(np.mean(found**2, axis=0))
+    assert np.max(np.abs(sample.score[some] - found) / typical) < 1e-6
+
+
+@pytest.mark.slow
+def test_keeps_the_contract_of_adapters(history: Any) -> None:
+    sx.checks.check_adapter(
+        lambda: from_blackjax(history[0], axes=("chain", "draw")),
+        chains=4,
+        length=200,
+        dim=10,
+        log_density=model_blackjax.flat_log_density,
+    )
+
+
+@pytest.mark.slow
+def test_axes_must_be_told_and_true(history: Any) -> None:
+    states, infos = history
+    with pytest.raises(ValueError, match="two leading axes, of 4 and 200: say which"):
+        from_blackjax(states)
+    with pytest.raises(ValueError, match="infos are of"):
+        from_blackjax(states, jax.tree.map(lambda a: a[:, :9], infos), axes=("chain", "draw"))
+    with pytest.raises(ValueError, match=r"from_blackjax\(states, infos\)"):
+        from_blackjax((states, infos))
+    turned = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), states)
+    right = from_blackjax(states, axes=("chain", "draw"))
+    same = from_blackjax(turned, axes=("draw", "chain"))
+    np.testing.assert_array_equal(same.scores, right.scores)
+
+
+def autocorrelated(chains: int, draws: int) -> Any:
+    """States of independent AR(1) chains with correlation 0.6, (chain, draw, 2)."""
+    noise = np.random.default_rng(2).normal(size=(chains, draws, 2))
+    x = noise.copy()
+    for i in range(1, draws):
+        x[:, i] = 0.6 * x[:, i - 1] + 0.8 * noise[:, i]
+    return HMCState(x, -np.sum(x**2, axis=-1) / 2, -x)
+
+
+@pytest.mark.parametrize("shape", [(2, 500), (4, 100), (50, 60), (500, 20)])
+def test_swapped_axes_are_refused_and_right_ones_are_not(shape: tuple[int, int]) -> None:
+    states = autocorrelated(*shape)
+    assert from_blackjax(states, axes=("chain", "draw")).draws.shape == (*shape, 2)
+    with pytest.raises(ValueError, match="cannot be right"):
+        from_blackjax(states, axes=("draw", "chain"))
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: blackjax.hmc(gaussian, 0.5, DIAGONAL, 3), "hmc"),
+        (lambda: blackjax.nuts(gaussian, 0.5, DIAGONAL), "nuts"),
+        (lambda: blackjax.dynamic_hmc(gaussian, 0.5, DIAGONAL), "dynamic_hmc"),
+        (lambda: blackjax.mala(gaussian, 0.3), "mala"),
+        (lambda: blackjax.barker_proposal(gaussian, 0.5), "barker"),
+        (lambda: blackjax.mclmc(gaussian, 1.0, 0.3), "mclmc"),
+        (lambda: blackjax.ghmc(gaussian, 0.3, DIAGONAL, 0.9, 0.2), "ghmc"),
+        (lambda: blackjax.rmhmc(gaussian, 0.3, lambda x: DIAGONAL, 2), "rmhmc"),
+    ],
+)
+def test_every_sampler_that_keeps_gradients(make: Any, name: str) -> None:
+    states, infos = scan(make(), {"b": jnp.zeros(()), "a": jnp.ones(())})
+    sample = from_blackjax(states, infos)
+    assert sample.names == ("a", "b") and sample.draws.shape == (1, 100, 2)
+    np.testing.assert_allclose(sample.scores, -sample.draws, rtol=1e-5, atol=1e-6)
+    assert (sample.diverging is None) == (name in {"mala", "barker", "mclmc"})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: blackjax.rmh(gaussian, lambda key, x: x + jax.random.normal(key, x.shape)),
+        lambda: blackjax.irmh(gaussian, lambda key: jax.random.normal(key, (2,))),
+        lambda: blackjax.elliptical_slice(gaussian, mean=jnp.zeros(2), cov=jnp.eye(2)),
+        lambda: blackjax.mgrad_gaussian(gaussian, jnp.eye(2), mean=jnp.zeros(2)),
+    ],
+)
+def test_samplers_without_the_gradient_are_sent_to_from_logdensity(make: Any) -> None:
+    states, _ = scan(make(), jnp.zeros(2), draws=5)
+    with pytest.raises(ValueError, match="from_logdensity"):
+        from_blackjax(states)
+
+
+def test_an_array_of_positions_and_float32() -> None:
+    states, _ = scan(blackjax.nuts(gaussian, 0.5, DIAGONAL), jnp.zeros(2))
+    sample = from_blackjax(states, constrain=lambda x: {"tau": jnp.exp(x[0])})
+    assert sample.names == ("x[0]", "x[1]") and sample.dtype == np.float64
+    assert sample.variables is not None
+    np.testing.assert_allclose(sample.variables["tau"], np.exp(sample.draws[..., 0]), rtol=1e-15)

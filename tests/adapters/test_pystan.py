@@ -1,0 +1,132 @@
+"""PyStan 3 on the shared model, run for real; each claim is on Stan's own numbers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import steinax as sx
+from adapters import model_stan
+from adapters.differences import differences
+from adapters.shared_model import DIMENSIONS
+from steinax.checks import check_adapter
+
+pytestmark = pytest.mark.slow  # the model is compiled once, in about 40 s, and then cached
+
+NAMES = (
+    *(f"beta[{i}]" for i in range(3)),
+    "tau_free__",
+    *(f"w_free__[{i}]" for i in range(3)),
+    *(f"L_free__[{i}]" for i in range(3)),
+)
+
+
+@pytest.fixture(scope="module")
+def fit() -> Any:
+    return model_stan.pystan_fit()
+
+
+@pytest.fixture(scope="module")
+def sample() -> sx.Sample:
+    return model_stan.pystan_sample()
+
+
+def test_scores_are_those_of_stans_own_log_density(sample: sx.Sample) -> None:
+    x, score = sample.x[::100], sample.score[::100]
+    found = np.array([differences(model_stan.log_density, u) for u in x])
+    size = np.sqrt(np.mean(found**2, axis=0))
+    assert np.max(np.abs(score - found) / size) < 1e-6
+
+
+def test_keeps_the_contract_of_an_adapter() -> None:
+    check_adapter(
+        model_stan.pystan_sample,
+        chains=4,
+        length=500,
+        dim=DIMENSIONS,
+        names=NAMES,
+        log_density=model_stan.log_density,
+    )
+
+
+def test_passes_the_audit_and_beats_plain(sample: sx.Sample) -> None:
+    assert sx.audit(sample).passed
+    estimate = sx.estimate(["beta", "tau", "w"], sample, sx.Polynomial(2))
+    assert estimate.names[3:5] == ("tau", "w[0]")
+    assert np.min(estimate.worth) > 10
+
+
+def test_variables_are_what_arviz_reads(fit: Any, sample: sx.Sample) -> None:
+    from arviz_base.io_pystan import from_pystan
+
+    expected = from_pystan(fit)["posterior"]
+    assert sample.variables is not None
+    assert sample.variables.names == tuple(expected.data_vars)
+    for name in sample.variables.names:
+        np.testing.assert_array_equal(sample.variables[name].values, expected[name].values)
+    assert sample.variables["L"].dims == ("chain", "draw", "L_dim_0", "L_dim_1")
+    assert np.all(np.triu(sample.variables["L"].values, 1) == 0)
+
+
+def test_warm_up_is_left_out_and_thinning_kept(sample: sx.Sample) -> None:
+    thinned = sx.from_pystan(model_stan.pystan_fit(save_warmup=True, num_thin=2))
+    np.testing.assert_array_equal(thinned.draws, sample.draws[:, ::2])
+    np.testing.assert_array_equal(thinned.scores, sample.scores[:, ::2])
+
+
+def test_divergences_are_kept() -> None:
+    settings = {"num_samples": 50, "num_warmup": 0, "stepsize": 2.5, "num_chains": 2}
+    fit = model_stan.pystan_fit(**settings)
+    diverging = sx.from_pystan(fit).diverging
+    assert diverging is not None
+    expected = fit["divergent__"].reshape(50, 2).T > 0
+    assert expected.any()
+    np.testing.assert_array_equal(diverging, expected)
+
+
+def test_calls_no_model_code(fit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import httpstan.models
+    import stan.common
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the model was called")
+
+    monkeypatch.setattr(httpstan.models, "import_services_extension_module", refuse)
+    monkeypatch.setattr(stan.common.HttpstanClient, "__init__", refuse)
+    assert sx.from_pystan(fit).size == 2000
+
+
+def test_a_parameter_may_be_called_as_a_momentum_is(fit: Any, sample: sx.Sample) -> None:
+    # tau under the name p_beta.1 is told from the momentum of beta.1 by its place alone.
+    renamed = [
+        (b'"tau":', b'"p_beta.1":'),
+        (b'"p_tau":', b'"p_p_beta.1":'),
+        (b'"g_tau":', b'"g_p_beta.1":'),
+    ]
+    outputs = fit.stan_outputs
+    for old, new in renamed:
+        outputs = tuple(output.replace(old, new) for output in outputs)
+    names = tuple("p_beta.1" if name == "tau" else name for name in fit.constrained_param_names)
+    param_names = tuple("p_beta" if name == "tau" else name for name in fit.param_names)
+    dims = [
+        [1] if name == "p_beta" else dim for name, dim in zip(param_names, fit.dims, strict=True)
+    ]
+    other = type(fit)(
+        outputs, 4, param_names, names, dims, fit.num_warmup, fit.num_samples, fit.num_thin, False
+    )
+    found = sx.from_pystan(other)
+    np.testing.assert_array_equal(found.draws, sample.draws)
+    np.testing.assert_array_equal(found.scores, sample.scores)
+    assert found.names[3] == "p_beta_free__[0]"
+
+
+def test_fixed_param_has_no_scores() -> None:
+    with model_stan.pystan_warnings():
+        fit = model_stan.build().fixed_param(num_chains=1, num_samples=10)
+    with pytest.raises(ValueError, match=r"fixed_param.*Use posterior\.sample"):
+        sx.from_pystan(fit)
+
+
+def test_other_things_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"no fit of PyStan 3.*from_cmdstan"):
+        sx.from_pystan({"mu": [1.0]})

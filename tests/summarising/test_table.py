@@ -1,0 +1,199 @@
+"""The summary: ArviZ's columns under ArviZ's names, ours among and behind them."""
+
+import warnings
+
+import arviz_stats
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from rich.table import Table
+
+import steinax as sx
+from steinax.summarising import summary
+from steinax.summarising._digits import formatted
+from steinax.summarising._parameters import as_sample
+from steinax.summarising._summary import _check
+from summarising.models import banana, odd
+
+ARVIZ = [
+    *("mean", "sd", "eti89_lb", "eti89_ub", "ess_bulk", "ess_tail", "r_hat"),
+    *("mcse_mean", "mcse_sd"),
+]
+PLAIN = ["mean", "sd", "mcse_mean", "mcse_sd"]
+COLUMNS = [*ARVIZ, "ess", "worth", *(f"plain_{name}" for name in PLAIN)]
+OF_DRAWS = ["eti89_lb", "eti89_ub", "ess_bulk", "ess_tail", "r_hat"]
+
+
+def _arviz(sample: sx.Sample, **options) -> pd.DataFrame:
+    posterior = sample.variables.tree["posterior"].to_dataset().astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # 0 / 0 on constants
+        return arviz_stats.summary(posterior, **{"round_to": "none", **options})
+
+
+@pytest.fixture(scope="module")
+def sample() -> sx.Sample:
+    return banana(0)
+
+
+@pytest.fixture(scope="module")
+def table(sample: sx.Sample) -> pd.DataFrame:
+    return summary(sample)
+
+
+def test_columns_are_those_of_arviz_and_then_ours(table: pd.DataFrame) -> None:
+    assert list(table.columns) == COLUMNS
+    assert list(table.index) == ["a", "height", "tau"]
+
+
+def test_plain_columns_equal_those_of_arviz_exactly(sample: sx.Sample, table: pd.DataFrame) -> None:
+    theirs = _arviz(sample)
+    assert (table[OF_DRAWS].to_numpy() == theirs[OF_DRAWS].to_numpy()).all()
+    ours = table[[f"plain_{name}" for name in PLAIN]]
+    assert (ours.to_numpy() == theirs[PLAIN].to_numpy()).all()
+
+
+def test_worth_and_ess_follow_from_the_other_columns(table: pd.DataFrame) -> None:
+    assert (table["worth"] > 10).all()
+    np.testing.assert_allclose(table["worth"], (table["plain_mcse_mean"] / table["mcse_mean"]) ** 2)
+    np.testing.assert_allclose(table["ess"], (table["sd"] / table["mcse_mean"]) ** 2)
+    assert (table["mcse_sd"] <= table["plain_mcse_sd"]).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"),
+    [
+        ("stats", [*COLUMNS[:4], "plain_mean", "plain_sd"]),
+        (
+            "diagnostics",
+            [*COLUMNS[4:9], "ess", "worth", "plain_mcse_mean", "plain_mcse_sd"],
+        ),
+    ],
+)
+def test_kinds_select_columns(sample: sx.Sample, kind: str, columns: list[str]) -> None:
+    assert list(summary(sample, kind=kind).columns) == columns
+
+
+def test_interval_is_the_one_asked_for(sample: sx.Sample) -> None:
+    table = summary(sample, kind="stats", ci_prob=0.5, ci_kind="hdi")
+    theirs = _arviz(sample, ci_prob=0.5, ci_kind="hdi")
+    assert (table["hdi50_lb"] == theirs["hdi50_lb"]).all()
+
+
+def test_variables_are_selected_as_in_arviz(sample: sx.Sample) -> None:
+    assert list(summary(sample, "tau").index) == ["tau"]
+    assert list(summary(sample, ["~tau"]).index) == ["a", "height"]
+    assert list(summary(sample, ["eig"], filter_vars="like").index) == ["height"]
+    assert list(summary(sample, ["^t|^a"], filter_vars="regex").index) == ["a", "tau"]
+    with pytest.raises(KeyError, match=r"nothing.*there are a, height, tau"):
+        summary(sample, "nothing")
+
+
+def test_numbers_stay_and_only_their_display_is_rounded(
+    sample: sx.Sample, table: pd.DataFrame
+) -> None:
+    raw = summary(sample, round_to="none")
+    assert (raw.to_numpy() == table.to_numpy()).all()
+    assert type(raw) is pd.DataFrame
+    assert summary(sample, round_to=2).loc["tau", "plain_mean"] == round(
+        raw.loc["tau", "plain_mean"], 2
+    )
+    two = summary(sample, round_to="2g", fmt="xarray")["tau"].sel(summary="plain_sd").item()
+    assert two == float(f"{raw.loc['tau', 'plain_sd']:.2g}")
+
+
+def test_display_follows_the_rules_of_arviz(sample: sx.Sample) -> None:
+    theirs = _arviz(sample, round_to="auto")
+    assert formatted(_arviz(sample)) == theirs._fmt_map
+
+
+def test_display_has_the_digits_that_were_gained() -> None:
+    frame = pd.DataFrame(
+        {
+            "mean": [12.3456789012, -1e-17, 4321.0],
+            "sd": [1.0, 1.0, 900.0],
+            "mcse_mean": [2e-7, 3e-16, 60.0],
+            "mcse_sd": [np.nan, 0.02, 50.0],
+            "ess": [1234.9, 2e12, 3.2e6],
+            "worth": [1.04, 3e15, 123.4],
+        },
+        index=["u", "v", "w"],
+    )
+    shown = formatted(frame)
+    assert list(shown["mean"].values()) == ["12.3456789", "0", "4.32e+03"]
+    assert list(shown["sd"].values()) == ["1", "1", "9.00e+02"]
+    assert list(shown["mcse_mean"].values()) == ["2e-07", "3e-16", "60"]
+    assert list(shown["ess"].values()) == ["1234", ">1e9", "3.2e6"]
+    assert list(shown["worth"].values()) == ["1.0", ">1e9", "123"]
+
+
+def test_constants_counts_and_what_is_no_number_are_shown_as_arviz_shows_them() -> None:
+    sample = odd()
+    table = summary(sample, quick=True)
+    theirs = _arviz(sample)
+    assert list(table.index) == list(theirs.index)
+    still = ["L[p, p]", "L[p, q]", "broken"]
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(table.loc[still, ARVIZ]), theirs.loc[still, ARVIZ], check_exact=True
+    )
+    assert table.loc["L[q, p]", "worth"] > 10
+    assert table.loc["theta[Choate]", "worth"] > 1e9
+    assert table.loc["count", "mean"] == theirs.loc["count", "mean"]  # nothing to gain from scores
+    assert table.loc["count", "sd"] == theirs.loc["count", "sd"]
+    assert "3 of 9 are constant or not finite" in table.attrs["steinax"]
+
+
+def test_formats(sample: sx.Sample, table: pd.DataFrame) -> None:
+    wanted = odd()
+    labelled = summary(wanted, fmt="xarray", quick=True)
+    assert isinstance(labelled, xr.Dataset)
+    assert labelled["theta"].dims == ("summary", "school")
+    assert list(labelled["school"].values) == ["Choate", "Deerfield"]
+    assert list(labelled["summary"].values) == COLUMNS
+    wide = summary(wanted, quick=True)
+    one = labelled["L"].sel(row="q", column="p", summary="mcse_sd").item()
+    assert one == wide.loc["L[q, p]", "mcse_sd"]
+    long = summary(sample, fmt="long")
+    assert list(long.index) == COLUMNS
+    assert long.loc["worth", "tau"] == table.loc["tau", "worth"]
+    assert isinstance(summary(sample, fmt="rich"), Table)
+    for made in (labelled, wide, long):
+        assert "audit passed" in made.attrs["steinax"]
+
+
+def test_a_sample_without_variables_shows_its_columns() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 100, 5))
+    names = ["mu", "beta[0]", "beta[1]", "L[1, 0]", "L[2, 0]"]
+    made = sx.Sample(x, -x, names)
+    assert list(summary(made, quick=True).index) == names
+    assert summary(made, fmt="xarray", quick=True)["beta"].shape == (len(COLUMNS), 2)
+
+
+def test_a_family_and_the_slow_search_are_used_when_asked_for(sample: sx.Sample) -> None:
+    quick, linear = summary(sample), summary(sample, family=sx.Polynomial(1))
+    assert "quick, polynomials only" in quick.attrs["steinax"]
+    assert "Polynomial(1)" in linear.attrs["steinax"]
+    assert linear.loc["tau", "worth"] < quick.loc["tau", "worth"]
+    assert (linear["mcse_mean"] <= linear["plain_mcse_mean"] * (1 + 1e-12)).all()
+
+
+@pytest.mark.slow
+def test_few_draws_are_searched_thoroughly() -> None:
+    few = banana(3, length=100)
+    thorough, quick = summary(few), summary(few, quick=True)
+    assert "quick" not in thorough.attrs["steinax"]
+    assert thorough.loc["tau", "worth"] > 10 * quick.loc["tau", "worth"]
+
+
+def test_refusals_say_what_to_do(sample: sx.Sample) -> None:
+    with pytest.raises(ValueError, match=r"medians.*arviz_stats.summary"):
+        _check("all_median", "wide")
+    with pytest.raises(ValueError, match="use one of 'wide'"):
+        _check("all", "html")
+    with pytest.raises(TypeError, match="give a Sample, a DataTree"):
+        as_sample(np.zeros((4, 100)))
+    wrong = sx.Sample(sample.draws, -np.asarray(sample.scores), variables=sample.variables)
+    with pytest.raises(sx.AuditError, match="sign"):
+        summary(wrong)
+    assert "worth" in summary(wrong, audit="off")
