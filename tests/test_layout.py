@@ -89,10 +89,12 @@ def test_the_stub_offers_what_the_package_offers() -> None:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_import_costs_little_more_than_jax() -> None:
-    everything = "steinax.estimation"  # `import steinax` alone imports nothing
-    pairs = [(_import_seconds("jax"), _import_seconds(everything)) for _ in range(5)]
-    jax_alone, steinax = map(min, zip(*pairs, strict=True))
-    assert steinax < 1.5 * jax_alone, "import heavy packages where they are used"
+    modules = ("jax", "steinax", "steinax.estimation")
+    rounds = [[_import_seconds(module) for module in modules] for _ in range(5)]
+    jax_alone, steinax, everything = map(min, zip(*rounds, strict=True))
+    assert steinax < 0.1 * jax_alone, "import what is exported when it is asked for"
+    # jax and equinox alone take 1.25 times the time of jax
+    assert everything < 1.7 * jax_alone, "import heavy packages where they are used"
 
 
 @needs_package
