@@ -6,11 +6,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ._require import require
 from .adapters._stored import COLUMN, DRAWS, ORDER, SCORES, STATS
 from .data import Sample
+from .data._columns import as_dataset
 from .estimation import Estimate, WeightedDraws
 
 if TYPE_CHECKING:
@@ -43,7 +42,10 @@ def to_arviz(
     """
     import xarray
 
-    tree = _posterior(sample) if sample.variables is None else sample.variables.tree.copy()
+    if sample.variables is None:
+        tree = xarray.DataTree.from_dict({"posterior": as_dataset(sample)})
+    else:
+        tree = sample.variables.tree.copy()
     axes = ("chain", "draw")
     new: dict[str, Any] = {
         DRAWS: ((*axes, COLUMN), sample.draws),
@@ -56,7 +58,8 @@ def to_arviz(
     old = tree[STATS].dataset.drop_vars(new, errors="ignore") if STATS in tree else xarray.Dataset()
     old = old.drop_dims(COLUMN, errors="ignore")
     if not old.sizes:
-        old = old.assign_coords({axis: tree["posterior"].coords[axis] for axis in axes})
+        known = tree["posterior"].coords
+        old = old.assign_coords({axis: known[axis] for axis in axes if axis in known})
     stats = old.assign(new).assign_coords({COLUMN: list(sample.names)})
     tree[STATS] = xarray.DataTree(stats)
     if estimate is not None:
@@ -118,20 +121,6 @@ def _write_zarr(tree: "xarray.DataTree", path: Path) -> None:
         node.attrs[ORDER] = [str(name) for name in node.data_vars]
     encoding = {f"/{STATS}": {DRAWS: chunks, SCORES: chunks}}
     tree.to_zarr(path, mode="w", encoding=encoding, consolidated=False)
-
-
-def _posterior(sample: Sample) -> "xarray.DataTree":
-    """The columns of the draws as variables, elements of a vector together."""
-    import arviz_base
-
-    groups: dict[str, list[int]] = {}
-    for i, name in enumerate(sample.names):
-        groups.setdefault(name.partition("[")[0], []).append(i)
-    values = {
-        name: np.asarray(sample.draws[..., columns if len(columns) > 1 else columns[0]])
-        for name, columns in groups.items()
-    }
-    return arviz_base.from_dict({"posterior": values})
 
 
 __all__ = ["save", "to_arviz"]

@@ -1,10 +1,13 @@
 """The shared model in Stan, compiled and run by PyStan."""
 
+import fcntl
 import gc
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +21,7 @@ NOT_OURS = (
     "invalid escape sequence",  # clikit
     "The 'missing' argument to fields is deprecated",  # httpstan, to marshmallow
     "`Number` field should not be instantiated",
-    r"(read|open)_text is deprecated",  # httpstan, to importlib.resources
+    r"(path|read_text|open_text) is deprecated",  # httpstan, to importlib.resources
     "unclosed",  # httpstan, at its end
     "It is recommended to use web.AppKey instances",  # httpstan, to aiohttp
 )
@@ -57,10 +60,18 @@ def pystan_warnings() -> Iterator[None]:
 
 def build(program: str = PROGRAM, data: dict[str, Any] | None = None) -> Any:
     """A compiled model: about 40 s the first time, then from the cache of httpstan."""
-    with pystan_warnings():
+    with pystan_warnings(), _one_at_a_time():
         import stan
 
         return stan.build(program, data=DATA if data is None else data, random_seed=20261115)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Of two processes that need the same model one compiles it, and the other finds it done."""
+    with Path(tempfile.gettempdir(), "steinax-tests-stan.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def compiled(model: Any) -> ModuleType:

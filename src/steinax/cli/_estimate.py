@@ -43,16 +43,9 @@ def run(options: Namespace) -> int:
 
 
 def _estimated(wanted: dict[str, Any], sample: "Sample", options: Namespace) -> "Estimate":
-    from ..data import integrands
     from ..estimation import estimate
-    from ..estimation._audited import audited, with_audit
-    from ..estimation._estimate import chosen_estimate
 
-    f = integrands(wanted, sample)
-    if not options.quick:
-        return estimate(f, sample, audit=options.audit)
-    report = audited(sample, options.audit)
-    return with_audit(chosen_estimate(f, sample, quick=True), report, options.audit)
+    return estimate(wanted, sample, quick=bool(options.quick), audit=options.audit)
 
 
 def _rows(found: "Estimate") -> list[dict[str, Any]]:

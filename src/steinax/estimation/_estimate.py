@@ -33,6 +33,7 @@ def estimate(
     objective: AbstractObjective | None = None,
     solver: AbstractSolver | None = None,
     key: Key | None = None,
+    quick: bool = False,
     audit: AuditMode = "raise",
 ) -> Estimate:
     r"""Estimate expectations under the target, with a far smaller error than plain averages have.
@@ -52,6 +53,8 @@ def estimate(
         objective: `LeastSquares()` by default.
         solver: `Auto()` by default.
         key: for solvers that draw random numbers; a fixed one by default.
+        quick: with no family given, whether to try polynomials alone: about a second, without the time
+            that jax takes to compile, and often far from what kernels give.
         audit: what to do if the scores are not those of the draws (see `audit`): `"raise"`; `"warn"`;
             `"unadjusted"` for samplers without a Metropolis step, whose draws are expected to fail;
             or `"off"`, not to look.
@@ -69,7 +72,9 @@ def estimate(
     report = audited(sample, audit)
     if family is None:
         _refuse(split, penalty, objective, solver)
-        return with_audit(chosen_estimate(wanted, sample), report, audit)
+        return with_audit(_chosen(wanted, sample, quick), report, audit)
+    if quick:
+        raise ValueError("quick is for the choice of a family, and one is given: leave one out.")
     split = CrossFit() if split is None else split
     with precision(sample.dtype), progress("estimating"):
         problem, _ = prepare(wanted, sample, family, penalty, objective)
@@ -123,7 +128,7 @@ def _assemble(wanted: Integrands, controlled: Controlled, chosen: tuple[str, ...
     return beside(better, plain, wanted.names, chosen, controlled.note, reason=reason)
 
 
-def chosen_estimate(wanted: Integrands, sample: Sample, quick: bool = False) -> Estimate:
+def _chosen(wanted: Integrands, sample: Sample, quick: bool) -> Estimate:
     """The estimate with nothing given; if it is to be quick, from polynomials alone."""
     with precision(np.float64), progress("choosing control variates"):
         plain = chain_statistics(wanted.values)

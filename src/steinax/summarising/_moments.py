@@ -9,7 +9,6 @@ from ..auditing import AuditReport
 from ..data import Integrands, Sample
 from ..estimation import Estimate, estimate
 from ..estimation._audited import AuditMode, audited, noted
-from ..estimation._estimate import chosen_estimate
 from ..families import AbstractFamily
 
 FLOOR = 4 * np.finfo(np.float64).eps  # of a number: what rounding leaves of it
@@ -61,10 +60,7 @@ def controlled(
     unit = (values[..., usable] - centre) / scale
     both = np.concatenate([unit, unit**2], axis=-1)
     wanted = Integrands(both, tuple(f"f[{i}]" for i in range(both.shape[-1])))
-    if quick and family is None:
-        found = chosen_estimate(wanted, sample, quick=True)
-    else:
-        found = estimate(wanted, sample, family, audit="off")
+    found = estimate(wanted, sample, family, quick=quick and family is None, audit="off")
     better = _moments(found, centre, scale)
     better = _best(better, _take(plain, usable))
     return replace(

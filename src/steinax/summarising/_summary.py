@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..data import Sample
+from ..data._variables import AXES
 from ..estimation._audited import AuditMode
 from ..families import AbstractFamily
 from ._moments import Moments, controlled
 from ._output import FORMATS, Format, output
-from ._parameters import AXES, as_sample, parameters
+from ._parameters import as_sample, parameters
 
 if TYPE_CHECKING:
     import pandas

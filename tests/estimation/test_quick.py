@@ -1,5 +1,8 @@
 """The quick choice: polynomials in NumPy."""
 
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -10,6 +13,8 @@ from steinax.estimation._quick import _whole, cross_fit, single_fit
 
 RNG = np.random.default_rng(0)
 FOLDS = ((0, 60), (60, 120), (120, 200))
+X = RNG.normal(size=(4, 100, 2))
+SAMPLE = sx.Sample(X, -X)
 
 
 def _refitted(features: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -63,3 +68,31 @@ def test_single_dimensions_do_not_depend_on_units_or_on_the_held_out_draws() -> 
     changed[:60] = RNG.normal(size=(60, 4))  # the first fold only
     other = single_fit(changed, score, f, 3, FOLDS)
     np.testing.assert_allclose(one.intercepts[0], other.intercepts[0], rtol=1e-9)
+
+
+def test_it_is_exact_where_polynomials_are() -> None:
+    x = RNG.normal(size=(4, 500, 3))
+    est = sx.estimate({"mean": "x", "square": lambda x: x[0] ** 2}, sx.Sample(x, -x), quick=True)
+    np.testing.assert_allclose(est.value, [0, 0, 0, 1], atol=1e-10)
+
+
+def test_plain_stays_where_nothing_helps() -> None:
+    noise = RNG.normal(size=(4, 100))
+    est = sx.estimate({"noise": noise}, SAMPLE, quick=True)
+    assert est.worth[0] <= 1.0
+
+
+def test_it_goes_with_no_family() -> None:
+    with pytest.raises(ValueError, match="quick is for the choice of a family, and one is given"):
+        sx.estimate("x", SAMPLE, sx.Polynomial(1), quick=True)
+
+
+def test_nothing_is_compiled() -> None:
+    code = (
+        "import jax, numpy as np, steinax as sx\n"
+        "jax.config.update('jax_log_compiles', True)\n"
+        "x = np.random.default_rng(0).normal(size=(4, 100, 2))\n"
+        "sx.estimate({'x': x}, sx.Sample(x, -x), quick=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Finished XLA compilation" not in done.stderr
