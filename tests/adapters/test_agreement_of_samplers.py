@@ -1,4 +1,7 @@
-"""One model in four languages: what every sampler says of it, and that they say the same."""
+"""One model in four languages: what every sampler says of it, and that they say the same.
+
+`pytest -s tests/adapters/test_agreement_of_samplers.py` prints the table of the guide.
+"""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -40,8 +43,14 @@ def test_all_agree_within_their_error_bars_and_gain_more_than_tenfold() -> None:
         assert len(one) == 3 + 1 + 4 + 5, one.names
         worth = dict(zip(one.names, one.worth.round(1).tolist(), strict=True))
         assert min(worth.values()) > WORTH, (sampler, worth)
+        least = min(worth, key=lambda name: worth[name])
+        middle = np.median([*worth.values()])
+        print(f"| {sampler} | {worth[least]:,.0f} ({least}) | {middle:,.0f} |")
+    furthest = 0.0
     for pair in combinations(found, 2):
         one, other = (found[sampler] for sampler in pair)
         assert one.names == other.names, pair
         apart = (one.value - other.value) / np.hypot(one.mcse, other.mcse)
         assert np.abs(apart).max() < AGREE, (pair, dict(zip(one.names, apart, strict=True)))
+        furthest = max(furthest, float(np.abs(apart).max()))
+    print(f"furthest apart: {furthest:.2f} standard errors")

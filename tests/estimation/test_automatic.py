@@ -19,6 +19,7 @@ SMOOTH = {"sine": lambda x: jnp.sin(x[0]), "cubic": lambda x: x[1] * x[0]}
 
 
 class TestChooses:
+    @pytest.mark.slow
     def test_better_than_the_best_polynomial(self) -> None:
         """A banana's mean of a sine is no polynomial's: kernels leave a tenth of the error."""
         chosen, quadratic = (

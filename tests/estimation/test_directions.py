@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import steinax as sx
 from steinax.kernels._base import autodiff_stein
@@ -21,6 +22,7 @@ def test_the_closed_form_is_the_autodiff_one() -> None:
             np.testing.assert_allclose(closed, slow, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_helps_where_an_integrand_varies_along_one_direction() -> None:
     """Forty dimensions, a bump along one combination of them: a tenth of the variance is left."""
     rng = np.random.default_rng(0)

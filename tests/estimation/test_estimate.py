@@ -105,23 +105,19 @@ class TestScale:
 
 
 class TestLeavesAlone:
-    def test_jax_settings_of_the_caller(self) -> None:
-        before = dict(jax.config.values)
+    def test_the_draws_and_jax_settings_of_the_caller(self) -> None:
+        before, draws = dict(jax.config.values), SAMPLE.draws.copy()
         sx.estimate("mu", SAMPLE)
         sx.fit("mu", SAMPLE, sx.Polynomial(1))
         assert dict(jax.config.values) == before
         assert jnp.asarray(1.0).dtype == jnp.float32
+        np.testing.assert_array_equal(SAMPLE.draws, draws)
 
     def test_double_precision_of_the_caller(self) -> None:
         with jax.enable_x64(True):
             found = sx.estimate("mu", SAMPLE)
             assert jnp.asarray(1.0).dtype == jnp.float64
         np.testing.assert_array_equal(found.value, sx.estimate("mu", SAMPLE).value)
-
-    def test_the_draws(self) -> None:
-        before = SAMPLE.draws.copy()
-        sx.estimate("mu", SAMPLE)
-        np.testing.assert_array_equal(SAMPLE.draws, before)
 
     def test_a_failed_call_leaves_the_precision_alone(self) -> None:
         with pytest.raises(ValueError, match="no dimension is called"):

@@ -1,6 +1,6 @@
 """What the pictures of fits, audits, candidates and convergence draw."""
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import optax
 import pytest
@@ -9,19 +9,8 @@ import steinax as sx
 import targets
 from steinax import plots
 
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
 SAMPLE = targets.banana(2).sample(0, chains=4, length=100)
 F = {"height": lambda x: x[1], "wave": lambda x: x[0] ** 3}
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    settings = dict(mpl.rcParams)
-    yield
-    assert dict(mpl.rcParams) == settings, "no setting is changed"
-    plt.close("all")
 
 
 class TestRest:

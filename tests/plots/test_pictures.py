@@ -3,27 +3,17 @@
 from dataclasses import replace
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 import steinax as sx
 from steinax import plots
 
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4, 250, 3))
 SAMPLE = sx.Sample(X, -X, names=["mu", "beta[0]", "beta[1]"])
 F = {"mu": lambda x: 1e4 + 1e3 * x[0], "wave": lambda x: 1e-3 * np.exp(1) ** (x[1] / 2)}
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    settings = dict(mpl.rcParams)
-    yield
-    assert dict(mpl.rcParams) == settings, "no setting is changed"
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
