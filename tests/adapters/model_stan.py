@@ -24,6 +24,7 @@ NOT_OURS = (
     r"(path|read_text|open_text) is deprecated",  # httpstan, to importlib.resources
     "unclosed",  # httpstan, at its end
     "It is recommended to use web.AppKey instances",  # httpstan, to aiohttp
+    r"os\.fork\(\) was called",  # httpstan forks to sample; jax warns if it has been used before
 )
 PROGRAM = """
 data {
