@@ -1,10 +1,33 @@
-"""How families, kernels and solvers print: by name, with what was set."""
+"""How things print: modules by name with what was set, long names cut, tables as plain text."""
 
 import dataclasses
+import io
+from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
+
+
+def shortened(name: str, width: int) -> str:
+    """A name of at most so many letters, its middle left out: names of elements differ at their end.
+
+    >>> shortened("log_likelihood/y[a school of a very long name]", 24)
+    'log_likeliho… long name]'
+    """
+    if len(name) <= width:
+        return name
+    end = (width - 1) // 2
+    return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
+
+
+def plain_text(table: Any, width: int) -> str:
+    """What rich would print, without colours and blanks at the ends of lines."""
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def describe(module: object) -> str:

@@ -10,6 +10,7 @@ from ._require import require
 from .adapters._stored import COLUMN, DRAWS, ORDER, SCORES, STATS
 from .data import Sample
 from .data._columns import as_dataset
+from .data._variables import AXES
 from .estimation import Estimate, WeightedDraws
 
 if TYPE_CHECKING:
@@ -46,20 +47,19 @@ def to_arviz(
         tree = xarray.DataTree.from_dict({"posterior": as_dataset(sample)})
     else:
         tree = sample.variables.tree.copy()
-    axes = ("chain", "draw")
     new: dict[str, Any] = {
-        DRAWS: ((*axes, COLUMN), sample.draws),
-        SCORES: ((*axes, COLUMN), sample.scores),
+        DRAWS: ((*AXES, COLUMN), sample.draws),
+        SCORES: ((*AXES, COLUMN), sample.scores),
     }
     if sample.diverging is not None:
-        new["diverging"] = (axes, sample.diverging)
+        new["diverging"] = (AXES, sample.diverging)
     if weights is not None:
-        new["weights"] = (axes, weights.weights)
+        new["weights"] = (AXES, weights.weights)
     old = tree[STATS].dataset.drop_vars(new, errors="ignore") if STATS in tree else xarray.Dataset()
     old = old.drop_dims(COLUMN, errors="ignore")
     if not old.sizes:
         known = tree["posterior"].coords
-        old = old.assign_coords({axis: known[axis] for axis in axes if axis in known})
+        old = old.assign_coords({axis: known[axis] for axis in AXES if axis in known})
     stats = old.assign(new).assign_coords({COLUMN: list(sample.names)})
     tree[STATS] = xarray.DataTree(stats)
     if estimate is not None:
@@ -97,9 +97,7 @@ def save(
     write = _write_zarr if path.suffix == ".zarr" else _write_netcdf
     tree = to_arviz(sample, estimate=estimate, weights=weights)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".steinax-") as folder:
-        whole = Path(
-            folder, path.name
-        )  # all of it or nothing: the sample may be read from `path` itself
+        whole = Path(folder, path.name)  # all or nothing: the sample may be read from `path`
         write(tree, whole)
         if path.is_dir():
             shutil.rmtree(path)

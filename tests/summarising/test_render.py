@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 import steinax as sx
+from steinax._show import shortened
 from steinax.summarising import render, summary
-from steinax.summarising._render import _shortened, as_text
+from steinax.summarising._render import as_text
 from summarising.models import banana
 
 WIDE = [
@@ -51,8 +52,8 @@ def test_long_names_and_a_thousand_rows_fit(table: pd.DataFrame) -> None:
 
 
 def test_names_are_cut_in_their_middle() -> None:
-    assert _shortened("theta[Choate]", 20) == "theta[Choate]"
-    assert _shortened("theta[a very long school, 12]", 15) == "theta[a…ol, 12]"
+    assert shortened("theta[Choate]", 20) == "theta[Choate]"
+    assert shortened("theta[a very long school, 12]", 15) == "theta[a…ol, 12]"
 
 
 def test_brackets_in_names_are_not_markup() -> None:

@@ -44,8 +44,6 @@ def from_nutpie(trace: Any) -> Sample:
         trace = nutpie.sample(compiled, store_gradient=True, store_unconstrained=True)
         sx.estimate("tau", sx.from_nutpie(trace))
     """
-    if type(trace).__name__ == "LocalStore" and hasattr(trace, "prefix"):
-        trace = trace.prefix
     tree = open_tree(trace)
     if not has_scores(tree):
         raise ValueError(f"this trace holds no scores with its unconstrained draws. {HOW}")

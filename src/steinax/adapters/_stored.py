@@ -24,8 +24,10 @@ def open_tree(source: Any) -> "xarray.DataTree":
 
     if isinstance(source, xarray.DataTree):
         return source
+    if type(source).__name__ == "LocalStore" and hasattr(source, "prefix"):  # nutpie's, of obstore
+        source = source.prefix
     if not isinstance(source, (str, os.PathLike)):
-        if hasattr(source, "list_dir") or type(source).__module__.startswith(("zarr", "obstore")):
+        if hasattr(source, "list_dir") or type(source).__module__.startswith("zarr"):
             return _open(source, "zarr")  # a store that is no path
         raise TypeError(
             f"a {type(source).__name__} is neither a DataTree nor a path: give what the sampler returned, or "

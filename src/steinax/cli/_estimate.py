@@ -7,7 +7,8 @@ from ._audit import report_as_dict
 from ._cache import keep_compiled
 from ._functions import load_functions
 from ._read import read_sample
-from ._write import as_csv, as_json, format_of, print_table, width_of, write
+from ._tables import estimate_table
+from ._write import deliver
 
 if TYPE_CHECKING:
     from ..data import Sample
@@ -30,15 +31,12 @@ def run(options: Namespace) -> int:
     sample = read_sample(options.files)
     keep_compiled()
     found = _estimated({**{name: name for name in options.variables}, **functions}, sample, options)
-    kind = format_of(options)
-    if kind == "json":
-        write(as_json(_answer(found, sample, options)), options)
-    elif kind == "csv":
-        write(as_csv(_rows(found)), options)
-    else:
-        from ._tables import estimate_table
-
-        print_table(estimate_table(found, width_of(options)), options)
+    deliver(
+        options,
+        answer=lambda: _answer(found, sample, options),
+        rows=lambda: _rows(found),
+        table=lambda width: estimate_table(found, width),
+    )
     return 0
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._cache import keep_compiled
 from ._read import read_sample
-from ._write import as_csv, as_json, format_of, print_table, width_of, write
+from ._write import deliver
 
 if TYPE_CHECKING:
     import pandas
@@ -22,13 +22,12 @@ def run(options: Namespace) -> int:
     table: Any = summary(
         sample, options.variables or None, quick=options.quick, audit=options.audit
     )
-    kind = format_of(options)
-    if kind == "json":
-        write(as_json(_answer(table, sample, options)), options)
-    elif kind == "csv":
-        write(as_csv(_rows(table)), options)
-    else:
-        print_table(render(table, width_of(options)), options)
+    deliver(
+        options,
+        answer=lambda: _answer(table, sample, options),
+        rows=lambda: _rows(table),
+        table=lambda width: render(table, width),
+    )
     return 0
 
 

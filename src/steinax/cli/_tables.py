@@ -26,10 +26,10 @@ def estimate_table(found: "Estimate", width: int) -> "Group":
     from rich.table import Table
     from rich.text import Text
 
-    from ..estimation._table import _COLUMNS, _format
+    from .._show import shortened
+    from ..estimation._table import cells_of
 
-    arrays = (getattr(found, name) for name in _COLUMNS)
-    cells = [_format(*map(float, row)) for row in zip(*arrays, strict=True)]
+    cells = cells_of(found)
     room = min(max(map(len, found.names)), max(width // NAMES, 8))
     count = _fitting(cells, width - room)
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
@@ -37,7 +37,7 @@ def estimate_table(found: "Estimate", width: int) -> "Group":
     for heading in HEADINGS[:count]:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, row in zip(found.names, cells, strict=True):
-        table.add_row(Text(_shortened(name, room)), *row[:count])
+        table.add_row(Text(shortened(name, room)), *row[:count])
     return Group(table, Text("\n".join(_below(found, HEADINGS[count:]))))
 
 
@@ -48,14 +48,6 @@ def _fitting(cells: Sequence[tuple[str, ...]], left: int) -> int:
         if left < 0:
             return max(count, 1)
     return len(HEADINGS)
-
-
-def _shortened(name: str, width: int) -> str:
-    """A name with its middle left out: names of elements differ at their end."""
-    if len(name) <= width:
-        return name
-    end = (width - 1) // 2
-    return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
 
 
 def _below(found: "Estimate", hidden: Sequence[str]) -> list[str]:

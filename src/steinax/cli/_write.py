@@ -5,7 +5,7 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,20 +31,43 @@ def write(text: str, options: Any) -> None:
         Path(options.output).write_text(text, encoding="utf-8")
 
 
-def print_table(table: "RenderableType", options: Any) -> None:
+def deliver(
+    options: Any,
+    answer: Callable[[], Mapping[str, Any]],
+    rows: Callable[[], Sequence[Mapping[str, Any]]],
+    table: Callable[[int], "RenderableType"],
+) -> None:
+    """Write an answer in the form that is asked for; the others are not made.
+
+    Args:
+        options: of the command.
+        answer: all of it, for JSON.
+        rows: of the table, for CSV.
+        table: for people, of a given width.
+    """
+    kind = format_of(options)
+    if kind == "json":
+        write(as_json(answer()), options)
+    elif kind == "csv":
+        write(as_csv(rows()), options)
+    else:
+        _print_table(table(_width_of(options)), options)
+
+
+def _print_table(table: "RenderableType", options: Any) -> None:
     """Print a table; in colour on a terminal only."""
     from rich.console import Console
 
-    width = width_of(options)
+    from .._show import plain_text
+
+    width = _width_of(options)
     if options.output is None and sys.stdout.isatty():
         Console(width=width).print(table)
-        return
-    text = io.StringIO()
-    Console(file=text, width=width, color_system=None).print(table)
-    write("\n".join(line.rstrip() for line in text.getvalue().splitlines()), options)
+    else:
+        write(plain_text(table, width), options)
 
 
-def width_of(options: Any) -> int:
+def _width_of(options: Any) -> int:
     """How many columns a table may have: COLUMNS says, or the terminal."""
     seen = options.output is None and sys.stdout.isatty()
     return shutil.get_terminal_size((80 if seen else WIDTH, 24)).columns
@@ -86,4 +109,4 @@ def _cell(value: Any) -> Any:
     return "" if value is None or (isinstance(value, float) and np.isnan(value)) else value
 
 
-__all__ = ["as_csv", "as_json", "format_of", "print_table", "width_of", "write"]
+__all__ = ["as_csv", "as_json", "deliver", "format_of", "write"]

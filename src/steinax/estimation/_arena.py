@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import AnyArray, Points, Scalar, Values
+from ..data import Sample, find_funnel
 from ..families import KernelTranslates, Polynomial
 from ..kernels import AbstractKernel
 from ..solvers import Folds
@@ -150,6 +151,16 @@ class Arena:
         made = kernel(factor * self.median)  # type: ignore[call-arg]
         matrix, size, worst = gram_of(made, self.x, self.score)
         return matrix, float(size) if np.isfinite(worst) else np.inf
+
+
+def straightened(sample: Sample) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Draws and scores in coordinates without a funnel, and whether there was one."""
+    x, score = np.asarray(sample.x, np.float64), np.asarray(sample.score, np.float64)
+    funnel = find_funnel(x, score)
+    if funnel is None:
+        return x, score, False
+    x, score = map(np.asarray, funnel(x, score))
+    return x, score, True
 
 
 def _beyond(trials: list[Trial], widen: bool) -> list[float]:

@@ -8,13 +8,13 @@ import numpy as np
 
 from .._types import AnyArray
 from ..chains import chain_statistics
-from ..data import Integrands, Sample, find_funnel
+from ..data import Integrands, Sample
 from ..fitting import standardised
 from ..kernels import MedianHeuristic
 from ..kernels._directional import Directional
 from ..solvers import Folds
 from ..solvers._linear_map import DualMap
-from ._arena import WHOLE, Arena, Trial, shortlist
+from ._arena import WHOLE, Arena, Trial, shortlist, straightened
 from ._choice import Choice, choose
 from ._directions import DIMENSIONS, INTEGRANDS, directional
 from ._quick import polynomials, quick_arena
@@ -87,12 +87,9 @@ def _note(arena: Arena, tried: int) -> str:
 
 def _arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     """The draws in coordinates without funnels, of unit covariance."""
-    x, score = np.asarray(sample.x, np.float64), np.asarray(sample.score, np.float64)
-    funnel = find_funnel(x, score)
-    if funnel is not None:
-        x, score = funnel(x, score)
+    x, score, straight = straightened(sample)
     x, score, _ = standardised(x, score)
-    return Arena(x, score, jnp.asarray(f), folds, MedianHeuristic()(x), funnel is not None)
+    return Arena(x, score, jnp.asarray(f), folds, MedianHeuristic()(x), straight)
 
 
 def _folds(sample: Sample, autocorrelation: float) -> Folds:

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from ..data import Sample, find_funnel
+from ..data import Sample
 from ..data._affine import DRAWS_PER_DIM
 from ..families._monomials import layers
 from ..solvers import Folds
 from ..solvers._problem import LeftOut
-from ._arena import LEAST, Arena, Trial
+from ._arena import LEAST, Arena, Trial, straightened
 from ._recipes import Recipe, polynomial_size
 from ._scores import held_out_variance
 
@@ -19,13 +19,10 @@ RANK = 1e-11  # of the largest: a column that is smaller once the others are tak
 
 def quick_arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     """The draws in coordinates without funnels, each of mean 0 and variance 1."""
-    x, score = np.asarray(sample.x, np.float64), np.asarray(sample.score, np.float64)
-    funnel = find_funnel(x, score)
-    if funnel is not None:
-        x, score = map(np.asarray, funnel(x, score))
+    x, score, straight = straightened(sample)
     scale = x.std(axis=0)
     x, score = (x - x.mean(axis=0)) / scale, score * scale
-    return Arena(x, score, f, folds, np.asarray(np.nan), funnel is not None)
+    return Arena(x, score, f, folds, np.asarray(np.nan), straight)
 
 
 def polynomials(arena: Arena) -> list[Trial]:

@@ -1,10 +1,11 @@
 """An estimate as people read it."""
 
-import io
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from .._show import plain_text
 
 if TYPE_CHECKING:
     from ._estimate import Estimate
@@ -16,18 +17,14 @@ CHOICES = 3  # that are named
 
 def table(estimate: "Estimate") -> str:
     """The estimate as a table, with as many digits as the errors support."""
-    from rich.console import Console
     from rich.table import Table
 
     rows = Table(box=None, pad_edge=False, header_style="none")
     for heading in ("", "value", "mcse", "plain", "mcse", "worth", "ess", "rhat"):
         rows.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
-    columns = (np.atleast_1d(getattr(estimate, name)) for name in _COLUMNS)
-    for name, *numbers in list(zip(estimate.names, *columns, strict=True))[:ROWS]:
-        rows.add_row(name, *_format(*map(float, numbers)))
-    text = io.StringIO()
-    Console(file=text, width=WIDTH, color_system=None).print(rows)
-    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    for name, cells in zip(estimate.names, cells_of(estimate, ROWS), strict=False):
+        rows.add_row(name, *cells)
+    lines = plain_text(rows, WIDTH).split("\n")
     if len(estimate.names) > ROWS:
         lines.append(f"... and {len(estimate.names) - ROWS} more")
     lines += _chosen(estimate)
@@ -50,6 +47,12 @@ def _chosen(estimate: "Estimate") -> list[str]:
 
 
 _COLUMNS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat")
+
+
+def cells_of(estimate: "Estimate", rows: int | None = None) -> list[tuple[str, ...]]:
+    """The numbers of the first rows as they are shown, all rows by default."""
+    columns = (np.atleast_1d(getattr(estimate, name))[:rows] for name in _COLUMNS)
+    return [_format(*map(float, numbers)) for numbers in zip(*columns, strict=True)]
 
 
 def _format(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._require import require
+from .._show import shortened as cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,10 +78,7 @@ def shortened(name: str, longest: int = LONGEST) -> str:
     >>> shortened("log_likelihood/y[a school of a very long name]", 24)
     'log_likeliho… long name]'
     """
-    if len(name) <= longest:
-        return literal(name)
-    tail = (longest - 1) // 2
-    return literal(f"{name[: longest - 1 - tail]}…{name[-tail:]}")
+    return literal(cut(name, longest))
 
 
 def literal(text: str) -> str:

@@ -1,9 +1,9 @@
 """The summary as a table that fits the terminal."""
 
-import io
 import shutil
 from typing import TYPE_CHECKING
 
+from .._show import plain_text, shortened
 from ._digits import formatted
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def render(
             table.add_row("...", *("...",) * len(shown), style="dim")
             continue
         row = [_cell(column, name, cells, frame) for column in shown]
-        table.add_row(escape(_shortened(str(name), room)), *row)
+        table.add_row(escape(shortened(str(name), room)), *row)
     table.caption = escape(_caption(frame, hidden, rows))
     table.caption_justify = "left"
     table.caption_style = "none"
@@ -69,11 +69,7 @@ def render(
 
 def as_text(frame: "pandas.DataFrame", width: int, rows: int | None = None) -> str:
     """The same as plain text."""
-    from rich.console import Console
-
-    text = io.StringIO()
-    Console(file=text, width=width, color_system=None).print(render(frame, width, rows=rows))
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+    return plain_text(render(frame, width, rows=rows), width)
 
 
 def _fitting(frame: "pandas.DataFrame", cells: dict, width: int) -> tuple[list[str], list[str]]:
@@ -103,14 +99,6 @@ def _heading(column: str) -> str:
 
 def _name_width(frame: "pandas.DataFrame", width: int) -> int:
     return min(max(len(str(name)) for name in frame.index), max(width // NAMES, 8))
-
-
-def _shortened(name: str, width: int) -> str:
-    """A name with its middle left out: names of elements differ at their end."""
-    if len(name) <= width:
-        return name
-    end = (width - 1) // 2
-    return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
 
 
 def _some(names: list, rows: int | None) -> list:
