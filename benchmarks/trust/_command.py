@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from .._markdown import about, write
 from .._pinned import ROOT
-from ._markdown import about, write
 
 type Page = Callable[[list[dict], dict], str]
 

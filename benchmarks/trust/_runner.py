@@ -8,7 +8,6 @@ stopped, and 200 replicates can be made 2,000 later.
 
 import hashlib
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import _pinned
+from .._programs import keep_programs
 from .._provenance import source
 from .._store import read, save
 
@@ -75,7 +75,7 @@ def measure(
     kind: str, cells: list[str], replicates: int, folder: str, worker: int, workers: int
 ) -> list[dict]:
     """One worker's part of all rounds."""
-    _keep_programs()
+    keep_programs()
     replicate = importlib.import_module(f"benchmarks.trust._{kind}_replicate").replicate
     tasks = [(start, cell) for start in range(0, replicates, ROUND) for cell in cells]
     for start, cell in tasks[worker::workers]:
@@ -96,14 +96,3 @@ def measure(
 def _path(where: Path, cell: str, start: int) -> Path:
     slug = "".join(c if c.isalnum() or c in "-.+" else "_" for c in cell)
     return where / slug / f"{start:05d}.npz"
-
-
-def _keep_programs() -> None:
-    """Compiled programs outlive a run."""
-    import jax
-
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(user, "steinax", "jax")))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -4,10 +4,10 @@ import argparse
 import os
 from pathlib import Path
 
+from .._markdown import origin, share, table
 from ._catalogue_replicate import MUTANT, cells
 from ._catalogued import CATALOGUE, COMPARTMENT, SCHOOLS
 from ._command import finish, parser, spread
-from ._markdown import origin, share, table
 from ._ratios import LIMIT, integrand_rows, passes
 from ._runner import collect
 

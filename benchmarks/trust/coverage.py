@@ -1,9 +1,9 @@
 """How often 95% intervals hold the truth, beside plain Monte Carlo's, in 45 cells."""
 
+from .._markdown import figure, origin, share, table
 from ._command import chosen, finish, parser, spread
 from ._coverage_replicate import CELLS
 from ._figures import cell_figures
-from ._markdown import figure, origin, share, table
 from ._runner import collect
 
 HEAD = """\

@@ -9,8 +9,8 @@ import numpy as np
 
 import steinax as sx
 
+from .._markdown import about, figure, origin, table, write
 from .._pinned import ROOT
-from ._markdown import about, figure, origin, table, write
 from ._scored import MISTAKES, NAMED, RIGHT, chains, gaussian, posterior_blocks
 
 SHAPE, RHO = (4, 250, 10), 0.5

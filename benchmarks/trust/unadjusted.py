@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from .._markdown import origin, share, table
 from ._command import chosen, finish, parser
-from ._markdown import origin, share, table
 from ._runner import collect
 from ._unadjusted_replicate import CELLS
 

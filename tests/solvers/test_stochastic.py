@@ -62,12 +62,24 @@ def test_key_decides_the_batches() -> None:
     _, sample = _skewed(dim=2)
 
     def intercept(seed: int) -> float:
-        solver = sx.Stochastic(epochs=2)
+        solver = sx.Stochastic(optax.sgd(1e-2), epochs=2)
         key = jax.random.key(seed)
         return sx.fit(SMOOTH, sample, sx.Polynomial(2), solver=solver, key=key).intercept[0]
 
     assert intercept(0) == intercept(0)
     assert intercept(0) != intercept(1)
+
+
+def test_one_epoch_is_enough_where_the_coordinates_are_exact() -> None:
+    """Point-SAGA starts from the minimum of the whitened problem."""
+    _, sample = _skewed(dim=2)
+    family = sx.Polynomial(2) + sx.KernelTranslates(sx.DampedGaussian(0.1, 2.0))
+    penalty = (sx.NoPenalty(), sx.NativeNorm(1e-6))
+    fitted = [
+        sx.fit(SMOOTH, sample, family, penalty=penalty, solver=solver).intercept
+        for solver in (sx.Exact(), sx.Stochastic(epochs=1))
+    ]
+    np.testing.assert_allclose(*fitted, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

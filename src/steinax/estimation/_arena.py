@@ -1,6 +1,6 @@
 """Where candidates are tried: draws, integrands and folds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, starmap
 
@@ -13,12 +13,13 @@ from .._types import AnyArray, Points, Scalar, Values
 from ..data import Sample, find_funnel
 from ..families import KernelTranslates, Polynomial
 from ..kernels import AbstractKernel
+from ..kernels._pairs import CoordinatePairs
 from ..solvers import Folds
 from ..solvers._linear_map import DualMap
 from ..solvers._penalty_grid import held_out_grid, held_out_once, linear_map_once, spectrum
 from ..solvers._problem import LeftOut
 from ._large import landmark_errors
-from ._recipes import NOISES, Grid, Recipe, affordable
+from ._recipes import NOISES, POLYNOMIAL_NOISES, Grid, Recipe, affordable
 from ._scores import held_out_variance
 
 LEAST = 1e-35  # variance of an integrand of variance 1: less is rounding error
@@ -50,13 +51,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class Arena:
-    """Standardised draws with their scores, integrands, folds, and the median distance."""
+    """Standardised draws with their scores, integrands, folds, and the median distance.
+
+    `scaled` are the draws and scores with their coordinates not mixed, each of variance 1.
+    """
 
     x: Points
     score: Points
     f: Values
     folds: Folds
     median: Scalar
+    scaled: tuple[Points, Points]
     straightened: bool = False  # whether a funnel was
 
     def thinned(self, count: int) -> "Arena":
@@ -70,8 +75,9 @@ class Arena:
             some.append(start + ((np.arange(mine) + 0.5) * (stop - start) / mine).astype(int))
             edges.append(edges[-1] + mine)
         index = np.concatenate(some)
-        cut = tuple(pairwise(edges))
-        return Arena(self.x[index], self.score[index], self.f[index], cut, self.median)
+        cut, (x, score) = tuple(pairwise(edges)), self.scaled
+        scaled = (x[index], score[index])
+        return Arena(self.x[index], self.score[index], self.f[index], cut, self.median, scaled)
 
     def affords(self, degree: int) -> bool:
         """Whether there are draws enough for a polynomial without a penalty."""
@@ -111,6 +117,14 @@ class Arena:
             recipes = [Recipe(degree, grid.kernel, factor, noise) for noise in NOISES]
             yield from trials_of(recipes, found)
 
+    def penalised(self, degree: int) -> list[Trial]:
+        """A polynomial that has more coefficients than there are draws, at several penalties."""
+        kernel, size = self._polynomial_gram(degree)
+        noises = jnp.asarray(POLYNOMIAL_NOISES) * size
+        columns = columns_of(0, self.x, self.score)
+        found = held_out_grid(spectrum(kernel), columns, self.f, noises, self.folds)
+        return list(trials_of([Recipe(degree, noise=noise) for noise in POLYNOMIAL_NOISES], found))
+
     def trial(self, recipe: Recipe) -> Trial | None:
         """Cross-fit one candidate; None where its kernel overflows, the tails being too heavy."""
         if recipe.kernel is None and recipe.degree == 0:
@@ -141,16 +155,25 @@ class Arena:
 
     def _system(self, recipe: Recipe) -> tuple[AnyArray | None, AnyArray, AnyArray]:
         """The kernel matrix, the columns without a penalty, and the noise in the kernel's units."""
-        kernel, size = None, 1.0
+        kernel, size, degree = None, 1.0, recipe.degree
         if recipe.kernel is not None:
             kernel, size = self._gram(recipe.kernel, recipe.factor)
-        columns = columns_of(recipe.degree, self.x, self.score)
+        elif recipe.noise > 0:
+            (kernel, size), degree = self._polynomial_gram(degree), 0
+        columns = columns_of(degree, self.x, self.score)
         return kernel, columns, jnp.asarray(recipe.noise * size)
 
     def _gram(self, kernel: type[AbstractKernel], factor: float) -> tuple[AnyArray, float]:
-        made = kernel(factor * self.median)  # type: ignore[call-arg]
-        matrix, size, worst = gram_of(made, self.x, self.score)
+        if kernel is CoordinatePairs:
+            matrix, size, worst = gram_of(CoordinatePairs(factor), *self.scaled)
+        else:
+            made = kernel(factor * self.median)  # type: ignore[call-arg]
+            matrix, size, worst = gram_of(made, self.x, self.score)
         return matrix, float(size) if np.isfinite(worst) else np.inf
+
+    def _polynomial_gram(self, degree: int) -> tuple[AnyArray, float]:
+        matrix = _products_of(degree, self.x, self.score)
+        return matrix, float(jnp.median(jnp.diag(matrix)))
 
 
 def straightened(sample: Sample) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -186,6 +209,12 @@ def gram_of(
 
 
 @eqx.filter_jit
+def _products_of(degree: int, x: Points, score: Points) -> AnyArray:
+    """The features of a polynomial times themselves, on all pairs of draws."""
+    return Polynomial(degree).cross_gram(None, x, score, x, score)
+
+
+@eqx.filter_jit
 def _median_variance(kernel: AbstractKernel, x: Points, score: Points) -> AnyArray:
     operator = KernelTranslates(kernel).operator
     return jnp.median(jax.vmap(lambda x, s: kernel.stein(operator, x, s, x, s))(x, score))
@@ -218,6 +247,16 @@ def trials_of(recipes: Iterable[Recipe], found: LeftOut) -> Iterator[Trial]:
 def variance_of(rest: AnyArray, variance: AnyArray) -> AnyArray:
     """The held-out variance to reckon with, never zero."""
     return jnp.maximum(held_out_variance(rest, variance), LEAST)
+
+
+def side_by_side(trials: Sequence[Trial]) -> Trial:
+    """One candidate for all integrands, from one for each."""
+    rest, intercepts = (
+        np.concatenate([getattr(trial, part) for trial in trials], axis=1)
+        for part in ("rest", "intercepts")
+    )
+    variance = np.concatenate([trial.variance for trial in trials])
+    return Trial(trials[0].recipe, rest, variance, intercepts)
 
 
 def shortlist(trials: list[Trial], length: int) -> list[Recipe]:

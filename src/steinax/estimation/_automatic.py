@@ -11,14 +11,14 @@ from ..chains import chain_statistics
 from ..data import Integrands, Sample
 from ..fitting import standardised
 from ..kernels import MedianHeuristic
-from ..kernels._directional import Directional
 from ..solvers import Folds
 from ..solvers._linear_map import DualMap
+from ._along import along_directions
 from ._arena import WHOLE, Arena, Trial, shortlist, straightened
 from ._choice import Choice, choose
-from ._directions import DIMENSIONS, INTEGRANDS, directional
+from ._directions import INTEGRANDS, directional
 from ._quick import polynomials, quick_arena
-from ._recipes import GRIDS, QUIETEST, THOROUGH, Recipe, polynomial_size
+from ._recipes import GRIDS, OF_PAIRS, QUIETEST, THOROUGH, Recipe, polynomial_size
 from ._splits import CrossFit
 
 FOLDS = 24  # or a few more, so that each chain has as many
@@ -30,6 +30,8 @@ MANY = 30_000  # draws beyond which only polynomials are tried
 SHORTLIST = 4  # kernels that go on from the pilot to all draws
 HARD = 1e-6  # of the plain variance: where more is left, the search goes on
 LONGEST = 1500  # draws for which it may
+DIMENSIONS = 30  # from which on a kernel of all coordinates is too coarse
+PAIRS = (5, 30)  # dimensions in which functions of single coordinates and of pairs are tried
 STEPS = 2  # towards less noise, beyond what a pilot chose
 NOTHING = 1e-10  # of the variance: what leaves less is perfect for an integrand
 WORST = 1.5  # times the plain variance: the most that weights may leave of an integrand
@@ -50,7 +52,7 @@ def automatic(
     f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
     autocorrelation = np.fmax(sample.size / ess, 1.0)  # unknown, NaN, in chains of 3 draws
-    make, try_all = (quick_arena, polynomials) if quick else (_arena, _trials)
+    make, try_all = (quick_arena, _quick_trials) if quick else (_arena, _trials)
     arena = make(sample, f / scale, _folds(sample, float(np.median(autocorrelation))))
     trials = [trial for trial in try_all(arena) if np.isfinite(trial.variance).all()]
     trials = [trial.scaled(scale) for trial in trials]
@@ -73,7 +75,7 @@ def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
         )
     choice, arena = automatic(wanted, sample, chain_statistics(wanted.values).ess)
     left = choice.candidates().left
-    own = [trial.recipe.kernel is Directional for trial in choice.trials]  # not one for all
+    own = [trial.recipe.of_each_integrand for trial in choice.trials]
     score = np.log(np.maximum(left, NOTHING)).mean(axis=1)
     best = int(np.argmin(np.where((left.max(axis=1) <= WORST) & ~np.array(own), score, np.inf)))
     recipe = choice.trials[best].recipe
@@ -88,8 +90,10 @@ def _note(arena: Arena, tried: int) -> str:
 def _arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     """The draws in coordinates without funnels, of unit covariance."""
     x, score, straight = straightened(sample)
+    scale = np.where(np.ptp(x, axis=0) > 0, x.std(axis=0), 1.0)
+    scaled = (jnp.asarray(x / scale), jnp.asarray(score * scale))
     x, score, _ = standardised(x, score)
-    return Arena(x, score, jnp.asarray(f), folds, MedianHeuristic()(x), straight)
+    return Arena(x, score, jnp.asarray(f), folds, MedianHeuristic()(x), scaled, straight)
 
 
 def _folds(sample: Sample, autocorrelation: float) -> Folds:
@@ -105,6 +109,13 @@ def blocks(chains: int, length: int, autocorrelation: float) -> CrossFit:
     return CrossFit(folds) if folds > 8 else CrossFit()
 
 
+def _quick_trials(arena: Arena) -> list[Trial]:
+    """Plain Monte Carlo and polynomials, of what lies along directions where dimensions are many."""
+    trials = polynomials(arena)
+    n, dim = arena.x.shape
+    return trials + along_directions(arena) if dim >= DIMENSIONS and n <= WHOLE else trials
+
+
 def _trials(arena: Arena) -> list[Trial]:
     """Plain Monte Carlo, polynomials and kernels, more of them where they help little."""
     n, dim = arena.x.shape
@@ -113,6 +124,8 @@ def _trials(arena: Arena) -> list[Trial]:
     trials = list(filter(None, map(arena.trial, map(Recipe, filter(arena.affords, degrees)))))
     if n < 2 * len(arena.folds) or n > MANY:
         return trials
+    if dim >= DIMENSIONS and n <= WHOLE:
+        return trials + _in_many_dimensions(arena)
     if n <= 2 * PILOT:
         return trials + arena.survey(GRIDS, widen=True)
     pilot = arena.thinned(PILOT)
@@ -120,10 +133,18 @@ def _trials(arena: Arena) -> list[Trial]:
     for recipe in shortlist(pilot.survey(GRIDS, widen=False), length):
         trials += _grown(arena, pilot, recipe)
     left = np.min([trial.variance for trial in trials], axis=0) / trials[0].variance
-    if n <= LONGEST and dim >= DIMENSIONS and arena.f.shape[1] <= INTEGRANDS and arena.affords(1):
-        trials += directional(arena)
     if n <= LONGEST and np.log(left).mean() > np.log(HARD):
         trials += arena.survey(THOROUGH, widen=False)
+        if PAIRS[0] <= dim <= PAIRS[1]:
+            trials += arena.survey((OF_PAIRS,), widen=False)
+    return trials
+
+
+def _in_many_dimensions(arena: Arena) -> list[Trial]:
+    """Where a kernel of all coordinates is too coarse: directions, and a quadratic with a penalty."""
+    trials = along_directions(arena) + arena.penalised(2)
+    if arena.affords(1) and arena.f.shape[1] <= INTEGRANDS:
+        trials.append(directional(arena))
     return trials
 
 

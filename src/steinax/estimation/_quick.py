@@ -22,7 +22,7 @@ def quick_arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     x, score, straight = straightened(sample)
     scale = x.std(axis=0)
     x, score = (x - x.mean(axis=0)) / scale, score * scale
-    return Arena(x, score, f, folds, np.asarray(np.nan), straight)
+    return Arena(x, score, f, folds, np.asarray(np.nan), (x, score), straight)
 
 
 def polynomials(arena: Arena) -> list[Trial]:
@@ -56,10 +56,16 @@ def trial_of(arena: Arena, recipe: Recipe) -> Trial | None:
         found = single_fit(x, score, f, recipe.degree, arena.folds)
     else:
         found = cross_fit(_whole(x, score, recipe.degree), f, arena.folds)
-    if found is None:
-        return None
-    variance = np.maximum(held_out_variance(found.rest, found.variance), LEAST)
-    return Trial(recipe, found.rest, variance, found.intercepts)
+    return None if found is None else trial_from(recipe, found)
+
+
+def trial_from(recipe: Recipe, found: LeftOut) -> Trial:
+    """A candidate, from what leaving out each fold in turn gave."""
+    rest, expected, intercepts = (
+        np.asarray(one) for one in (found.rest, found.variance, found.intercepts)
+    )
+    variance = np.maximum(held_out_variance(rest, expected), LEAST)
+    return Trial(recipe, rest, variance, intercepts)
 
 
 def _whole(x: np.ndarray, score: np.ndarray, degree: int) -> np.ndarray:

@@ -9,8 +9,11 @@ from ..kernels import (
     InverseMultiquadric,
     SquaredExponential,
 )
+from ..kernels._directional import Directional
+from ..kernels._pairs import CoordinatePairs
 
 NOISES = tuple(10.0**-power for power in range(0, 13, 2))
+POLYNOMIAL_NOISES = (1.0, 1e-1, 1e-2, 1e-3)
 QUIETEST = 2e-10  # a hundredth of it is no quieter: rounding error is as loud
 
 
@@ -33,16 +36,19 @@ THOROUGH = (
     Grid(SquaredExponential, (1.0, 4.0, 8.0, 32.0), (1, 2)),
     Grid(InverseMultiquadric, (2.0, 4.0, 8.0), (0, 2)),
 )
+OF_PAIRS = Grid(CoordinatePairs, (1.0, 2.0), (1,))  # not times the median distance
 
 
 @dataclass(frozen=True)
 class Recipe:
     """A polynomial without a penalty and a kernel with one; degree 0 or no kernel leave one out.
 
+    A polynomial alone has a penalty if there is noise.
+
     `factor` is the length-scale in units of the median distance. `noise` is the variance that the
     integrands are taken to have at a point, in units of the kernel's median variance: the penalty,
     in a form that does not depend on scales or numbers of draws. `single` leaves out the products of
-    different dimensions.
+    different dimensions; `along` takes powers along one direction, each integrand's own.
     """
 
     degree: int
@@ -50,15 +56,24 @@ class Recipe:
     factor: float = 1.0
     noise: float = 0.0
     single: bool = False
+    along: bool = False
+
+    @property
+    def of_each_integrand(self) -> bool:
+        """Whether it is another control variate for every integrand, whatever the coefficients."""
+        return self.along or self.kernel is Directional
 
     def __str__(self) -> str:
         terms = [f"Polynomial({self.degree})"] if self.degree else []
         if self.single:
             terms = [f"Polynomial({self.degree}) of each dimension"]
+        if self.along:
+            terms = [f"Polynomial({self.degree}) along its direction"]
         if self.kernel is not None:
-            terms.append(
-                f"{self.kernel.__name__}({self.factor:g} x median), noise {self.noise:.0e}"
-            )
+            unit = "" if self.kernel is CoordinatePairs else " x median"
+            terms.append(f"{self.kernel.__name__}({self.factor:g}{unit})")
+        if self.noise > 0:
+            terms[-1] += f", noise {self.noise:.0e}"
         return " + ".join(terms) if terms else "plain Monte Carlo"
 
 

@@ -19,12 +19,15 @@ class Polynomial(AbstractLinearFamily):
     degree; there are $\binom{d + \text{degree}}{d} - 1$ of them. With this scaling the family is
     the span of the kernel $\kappa(x^\top y)$, $\kappa(u) = \sum_j w_j u^j / j!$, whose Stein kernel
     has a closed form: for any degree and dimension the $n \times n$ problem needs three matrix
-    products, however many monomials there are. The weights $w_j = (20 d)^{1 - j}$ let linear terms
-    move more freely than quadratic ones, which matters when there are more monomials than draws.
+    products, however many monomials there are. The weights are $w_j = w^{j - 1}$; a small $w$ lets
+    linear terms move more freely than quadratic ones under a penalty, which matters when there
+    are more monomials than draws.
 
     Args:
         degree: the highest total degree, 1 or more.
         operator: `ScalarLangevin()`; the closed forms are for it, others go by autodiff.
+        weight: $w$, or None for $1 / 20 d$. With $w = 1/2$ a `Ridge` penalty is that of the paper,
+            $\|A\|^2 + \|b\|^2$ for $\frac12 x^\top A x + b^\top x$.
 
     >>> import jax.numpy as jnp
     >>> family = Polynomial(2)
@@ -34,10 +37,13 @@ class Polynomial(AbstractLinearFamily):
 
     degree: int = eqx.field(static=True, default=2)
     operator: AbstractOperator = eqx.field(default_factory=ScalarLangevin)
+    weight: float | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         if self.degree < 1:
             raise ValueError(f"Polynomial({self.degree}): the degree must be 1 or more.")
+        if self.weight is not None and not self.weight > 0:
+            raise ValueError(f"Polynomial(weight={self.weight}): the weight must be positive.")
         check_potentials(self)
 
     def setup(self, x: Points, score: Points) -> None:
@@ -52,7 +58,7 @@ class Polynomial(AbstractLinearFamily):
         for j, layer in enumerate(layers(x.shape[0], self.degree), start=2):
             values.append(values[-1][layer.parent] * x[layer.last])
             scaled.append(
-                values[-1] * jnp.asarray(layer.norm * _weight(j, x.shape[0]) ** 0.5, x.dtype)
+                values[-1] * jnp.asarray(layer.norm * self._weight(j, x.shape[0]) ** 0.5, x.dtype)
             )
         return jnp.concatenate(scaled)
 
@@ -61,7 +67,7 @@ class Polynomial(AbstractLinearFamily):
         if not isinstance(self.operator, ScalarLangevin):
             return super().features(state, x, score)
         if self.degree == 2:
-            return quadratic_features(x, score, _weight(2, x.shape[0]))
+            return quadratic_features(x, score, self._weight(2, x.shape[0]))
         values, stein = [jnp.ones(1, x.dtype), x], [score]
         scaled = [score]
         for j, layer in enumerate(layers(x.shape[0], self.degree), start=2):
@@ -71,7 +77,7 @@ class Polynomial(AbstractLinearFamily):
             values.append(parent * x[layer.last])
             stein.append(moved + 2 * derivative)
             scaled.append(
-                stein[-1] * jnp.asarray(layer.norm * _weight(j, x.shape[0]) ** 0.5, x.dtype)
+                stein[-1] * jnp.asarray(layer.norm * self._weight(j, x.shape[0]) ** 0.5, x.dtype)
             )
         return jnp.concatenate(scaled)
 
@@ -80,17 +86,18 @@ class Polynomial(AbstractLinearFamily):
     ) -> jax.Array:
         if not isinstance(self.operator, ScalarLangevin):
             return super().cross_gram(state, x, score_x, y, score_y)
-        return _dot_product_stein(self.degree, x, score_x, y, score_y)
+        weights = tuple(self._weight(j, x.shape[1]) for j in range(1, self.degree + 1))
+        return _dot_product_stein(weights, x, score_x, y, score_y)
 
     def apply(self, state: PyTree, coef: Coefficients, x: Points, score: Points) -> jax.Array:
         if not self.is_matrix_free:
             return super().apply(state, coef, x, score)
-        return quadratic_apply(coef, x, score, _weight(2, x.shape[1]))
+        return quadratic_apply(coef, x, score, self._weight(2, x.shape[1]))
 
     def adjoint(self, state: PyTree, x: Points, score: Points, values: Values) -> jax.Array:
         if not self.is_matrix_free:
             return super().adjoint(state, x, score, values)
-        return quadratic_adjoint(values, x, score, _weight(2, x.shape[1]))
+        return quadratic_adjoint(values, x, score, self._weight(2, x.shape[1]))
 
     @property
     def is_parametric(self) -> bool:
@@ -100,13 +107,13 @@ class Polynomial(AbstractLinearFamily):
     def is_matrix_free(self) -> bool:
         return self.degree == 2 and isinstance(self.operator, ScalarLangevin)
 
-
-def _weight(j: int, dim: int) -> float:
-    return float(20 * dim) ** (1 - j)
+    def _weight(self, j: int, dim: int) -> float:
+        weight = 1 / (20 * dim) if self.weight is None else self.weight
+        return weight ** (j - 1)
 
 
 def _dot_product_stein(
-    degree: int, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
+    weights: tuple[float, ...], x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
 ) -> jax.Array:
     r"""The second-order Stein kernel of $\kappa(x^\top y)$ on all pairs.
 
@@ -114,10 +121,10 @@ def _dot_product_stein(
     $\kappa'''' |x|^2 |y|^2 + 4 u \kappa''' + 2 d \kappa'' + \kappa''' (|x|^2 q + |y|^2 p) +
     2 \kappa'' (x \cdot s_x + y \cdot s_y) + \kappa'' p q + \kappa' s_x \cdot s_y$.
     """
-    dim = x.shape[1]
+    dim, degree = x.shape[1], len(weights)
     u, p, r = x @ y.T, x @ score_y.T, score_x @ score_y.T
     q = p.T if x is y and score_x is score_y else score_x @ y.T
-    k1, k2, k3, k4 = (_kappa(u, n, degree, dim) for n in (1, 2, 3, 4))
+    k1, k2, k3, k4 = (_kappa(u, n, weights) for n in (1, 2, 3, 4))
     own = jnp.sum(x * score_x, axis=1)[:, None] + jnp.sum(y * score_y, axis=1)
     total = k1 * r
     if degree >= 2:
@@ -128,9 +135,10 @@ def _dot_product_stein(
     return total
 
 
-def _kappa(u: jax.Array, order: int, degree: int, dim: int) -> jax.Array | float:
+def _kappa(u: jax.Array, order: int, weights: tuple[float, ...]) -> jax.Array | float:
     r"""The derivative of order $o$ of $\kappa$: $\sum_j w_j u^{j - o} / (j - o)!$."""
-    rising = [_weight(j, dim) / factorial(j - order) for j in range(max(order, 1), degree + 1)]
+    degrees = range(max(order, 1), len(weights) + 1)
+    rising = [weights[j - 1] / factorial(j - order) for j in degrees]
     if not rising:
         return 0.0
     return jnp.polyval(np.array(rising[::-1]), u)

@@ -45,7 +45,8 @@ def deal(white: Whitened, f: AnyArray, key: Key, batch_size: int, epochs: int) -
 def point_saga(white: Whitened, f: AnyArray, batches: Batches) -> jax.Array:
     r"""Minimise $\frac1m \|f - Z v\|^2 + \sum_j \gamma_j v_j^2$ (Defazio, 2016).
 
-    A step solves for the residuals of its batch implicitly, so it is stable at any length, and is
+    It starts from $Z^\top f / m$, which is the minimum itself where the coordinates are exact. A step
+    solves for the residuals of its batch implicitly, so it is stable at any length, and is
     corrected by the residuals that every batch had when last visited, so its noise dies out.
 
     Args:
@@ -57,7 +58,8 @@ def point_saga(white: Whitened, f: AnyArray, batches: Batches) -> jax.Array:
     inner = jnp.einsum("nir,njr->nij", batches.z, batches.z)
     implicit = jnp.linalg.inv(jnp.eye(size, dtype=f.dtype) + batches.share * inner)
     keep = 1 - batches.step * _like(white.shrink, f)
-    mean = white.z.T @ f / n  # of the stored gradients; they start where v = 0 leaves them
+    first = white.z.T @ f / n
+    mean = white.z.T @ (f - white.z @ first) / n  # of the stored gradients
 
     def step(carry: tuple, i: jax.Array) -> tuple[tuple, None]:
         v, mean, fitted = carry  # v has been shrunk and moved along the mean gradient already
@@ -68,7 +70,8 @@ def point_saga(white: Whitened, f: AnyArray, batches: Batches) -> jax.Array:
         v = (v + batches.share * pull) * keep + batches.step * mean
         return (v, mean, fitted.at[i].add(-change)), None
 
-    start = (batches.step * mean, mean, jnp.zeros_like(batches.f))
+    fitted = batches.z @ first
+    start = (first * keep + batches.step * mean, mean, fitted)
     return jax.lax.scan(step, start, batches.visits)[0][0]
 
 
@@ -107,8 +110,10 @@ def point_saga_with_rest(
         beta = beta.at[i].add(batches.share * tail * change)
         return (v + batches.share * pull, mean + pull / n, stored.at[i].add(change), beta), None
 
-    zero = jnp.zeros((white.z.shape[1], *f.shape[1:]), f.dtype)
-    start = (zero, white.z.T @ f / n, batches.f, jnp.zeros_like(batches.f))
+    first = white.z.T @ f / n
+    stored = batches.f - batches.z @ first
+    mean = white.z.T @ (f - white.z @ first) / n
+    start = (first, mean, stored, jnp.zeros_like(batches.f))
     v, _, _, beta = jax.lax.scan(step, start, batches.visits)[0]
     beta = beta.reshape(count * size, *f.shape[1:])[:n]
     return v, jnp.zeros_like(f).at[batches.order].set(beta)

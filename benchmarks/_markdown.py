@@ -1,4 +1,4 @@
-"""What the pages of this folder share: tables, provenance, and the files they are written to."""
+"""What pages of results share: tables, provenance, and the files they are written to."""
 
 import json
 import shlex
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._provenance import provenance
+from ._provenance import provenance
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,0 +1,74 @@
+"""`python -m benchmarks.paper NAME [--reps 20] [--quick]`, or `--all`: measure, then write the pages."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from .._markdown import about, origin, table
+from .._pinned import ROOT
+from ._chains import KEPT
+from ._experiment import EXPERIMENTS, Claim, Report, experiment
+from ._run import kept_rows, run, sources
+
+QUICK_REPETITIONS = 4
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the command."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__)
+    made.add_argument("names", nargs="*", metavar="NAME", help=", ".join(EXPERIMENTS))
+    made.add_argument("--all", action="store_true", help="every experiment")
+    made.add_argument("--quick", action="store_true", help="small sizes, few repetitions")
+    made.add_argument("--reps", type=int, help="repetitions of each cell: 20, or 4 if quick")
+    made.add_argument("--out", type=Path, help="folder of pages: docs/paper, or none if quick")
+    cache = Path.home() / ".cache" / "steinax" / "paper"
+    made.add_argument("--results", type=Path, default=cache, help="where results are kept")
+    made.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="0: what is kept")
+    return made
+
+
+def reported(name: str, given: argparse.Namespace) -> Report:
+    """Measure what is not kept yet, and write the page of an experiment."""
+    which = experiment(name)
+    cells = which.cells(given.quick)
+    if given.workers:
+        run(name, cells, given.reps, given.results, given.workers, given.quick)
+    rows = kept_rows(name, cells, given.reps, given.results)
+    if not rows:
+        raise SystemExit(f"nothing of {name} is kept in {given.results}: give it --workers.")
+    folder = given.out or given.results / "pages"
+    folder.mkdir(parents=True, exist_ok=True)
+    report = which.report(rows, folder)
+    where = about("benchmarks.paper") | {"source": ", ".join(sorted(sources(name, given.results)))}
+    page = "\n\n".join([report.page.strip(), claims_table(report.claims), origin(where)])
+    (folder / f"{name}.md").write_text(page + "\n", encoding="utf-8")
+    return report
+
+
+def claims_table(claims: tuple[Claim, ...]) -> str:
+    """What the rows bear out, and what not."""
+    rows = [[one.statement, "yes" if one.holds else "**no**", one.evidence] for one in claims]
+    return table(("claim", "holds", "evidence"), rows)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what is asked for; 1 if a claim fails that must hold at any size."""
+    made = parser()
+    given = made.parse_args(arguments)
+    names = EXPERIMENTS if given.all else tuple(given.names)
+    if not names or set(names) - set(EXPERIMENTS):
+        made.error(f"give names of experiments ({', '.join(EXPERIMENTS)}), or --all.")
+    given.reps = given.reps or (QUICK_REPETITIONS if given.quick else 20)
+    given.out = given.out or (None if given.quick else ROOT / "docs" / "paper")
+    os.environ[KEPT] = str(given.results.resolve())
+    failed = 0
+    for name in names:
+        for claim in reported(name, given).claims:
+            failed += claim.at_any_size and not claim.holds
+            print(f"{name}: {'yes' if claim.holds else 'NO '} {claim.statement} {claim.evidence}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""The problems of the experiment on polynomial integrands, and what was measured on each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+from ._experiment import Row
+from ._methods import AUTOMATIC, PLAIN
+from ._statistics import mae, seconds, where
+
+
+def coefficients(dim: int) -> int:
+    """Of a polynomial of degree two in so many dimensions, without a constant."""
+    return comb(dim + 2, 2) - 1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A family of control variates on n draws in d dimensions, and the rows of that."""
+
+    family: str
+    n: int
+    dim: int
+    rows: Sequence[Row]
+
+    @property
+    def fitted(self) -> int:
+        """The draws that are fitted to, m."""
+        return self.n // 2
+
+    @property
+    def unknowns(self) -> int:
+        """The coefficients of the control variate."""
+        return coefficients(self.dim) if self.family == "polynomial" else self.fitted
+
+    @property
+    def work(self) -> int:
+        """What a pass of SGD costs by the paper, up to a constant: m p, or m^2 d for kernels."""
+        return self.fitted * self.unknowns * (1 if self.family == "polynomial" else self.dim)
+
+    @property
+    def plain(self) -> list[Row]:
+        """Of plain Monte Carlo."""
+        return where(self.rows, method=PLAIN)
+
+    @property
+    def automatic(self) -> list[Row]:
+        """Of the automatic estimate."""
+        return where(self.rows, method=AUTOMATIC)
+
+    @property
+    def exact(self) -> list[Row]:
+        """Of the exact solve."""
+        return where(self.rows, method=f"{self.family}, exact")
+
+    def stochastic(self, solver: str) -> dict[int, list[Row]]:
+        """Of a stochastic solver, by the number of epochs, increasing."""
+        mine = where(self.rows, method=f"{self.family}, {solver}")
+        passes = sorted({row.cell["epochs"] for row in mine})
+        return {epochs: where(mine, epochs=epochs) for epochs in passes}
+
+    def distances(self, rows: Sequence[Row]) -> np.ndarray:
+        """How far estimates are from the exact solve's on the same draws, one of each repetition."""
+        exact = {row.repetition: row.error[0] for row in self.exact}
+        return np.array(
+            [abs(r.error[0] - exact[r.repetition]) for r in rows if r.repetition in exact]
+        )
+
+    def ratios(self, rows: Sequence[Row]) -> tuple[float, float]:
+        """The mean absolute error and the time, each over the exact solve's."""
+        return mae(rows)[0] / mae(self.exact)[0], seconds(rows) / seconds(self.exact)
+
+    def seconds_of_an_epoch(self) -> float:
+        """Of SGD, from the fewest and the most epochs, so without what is done once."""
+        times = {epochs: seconds(rows) for epochs, rows in self.stochastic("SGD").items()}
+        first, last = min(times), max(times)
+        return (times[last] - times[first]) / (last - first)
+
+    def __str__(self) -> str:
+        return f"{self.family} m = {self.fitted} d = {self.dim}"
+
+
+def problems(rows: Sequence[Row]) -> list[Problem]:
+    """All that have an exact solve and SGD, by family, number of draws and dimension."""
+    found = set()
+    for row in rows:
+        family, _, solver = row.cell["method"].rpartition(", ")
+        if solver == "exact":
+            found.add((family == "kernel", family, row.cell["n"], row.cell["d"]))
+    made = [Problem(family, n, dim, where(rows, n=n, d=dim)) for _, family, n, dim in sorted(found)]
+    return [one for one in made if len(one.stochastic("SGD")) > 1]

@@ -1,0 +1,122 @@
+"""Repetitions on all cores, kept as they come: one line of JSON each, and none is measured twice."""
+
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import numpy as np
+
+from .._pinned import ONE_THREAD, pin
+from .._programs import keep_programs
+from .._provenance import provenance
+from ._experiment import Cell, Row, experiment
+
+
+def run(
+    name: str, cells: list[Cell], repetitions: int, results: Path, workers: int, quick: bool
+) -> None:
+    """Measure what is not kept yet, each cell on one core with all its repetitions."""
+    path = _path(results, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = {_key(row.cell, row.repetition) for row in _rows(path)}
+    tasks = []
+    for cell in cells:
+        most = min(repetitions, cell.get("repetitions", repetitions))
+        missing = [r for r in range(most) if _key(cell, r) not in kept]
+        if missing:
+            tasks.append((cell, missing))
+    if not tasks:
+        return
+    os.environ.update(ONE_THREAD)  # new processes inherit it, before they import jax
+    context = multiprocessing.get_context("spawn")
+    cores = context.Queue()
+    for core in range(workers):
+        cores.put(core)
+    with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(cores,)) as pool:
+        pool.submit(_prepare, name, quick).result()
+        waiting = [pool.submit(_measure, name, *task, str(path)) for task in tasks]
+        for done, future in enumerate(as_completed(waiting), start=1):
+            print(f"{name} {done}/{len(tasks)}: {future.result()}", file=sys.stderr, flush=True)
+
+
+def kept_rows(name: str, cells: list[Cell], repetitions: int, results: Path) -> list[Row]:
+    """The rows of some cells that are kept, up to a number of repetitions."""
+    wanted = {_key(cell, r) for cell in cells for r in range(repetitions)}
+    return [row for row in _rows(_path(results, name)) if _key(row.cell, row.repetition) in wanted]
+
+
+def sources(name: str, results: Path) -> set[str]:
+    """The digests of the sources that the kept rows of an experiment were measured with."""
+    return {line["source"] for line in _lines(_path(results, name))}
+
+
+def _start(cores: "multiprocessing.Queue[int]") -> None:
+    pin(cores.get())
+    keep_programs()
+
+
+def _prepare(name: str, quick: bool) -> None:
+    experiment(name).prepare(quick)
+
+
+def _measure(name: str, cell: Cell, repetitions: list[int], path: str) -> str:
+    """All missing repetitions of a cell; the first is run twice, once for jax to compile.
+
+    But for cells of few repetitions, which are slow ones: there compilation is a small part.
+    """
+    measure, about = experiment(name).measure, provenance()
+    if "repetitions" not in cell:
+        measure(cell, repetitions[0])
+    for repetition in repetitions:
+        result = measure(cell, repetition)
+        line = {
+            "cell": cell,
+            "repetition": repetition,
+            "error": [float(one) for one in np.atleast_1d(result.error)],
+            "seconds": result.seconds,
+            "tuning": result.tuning,
+            "extra": result.extra or {},
+            **about,
+        }
+        _append(path, json.dumps(line) + "\n")
+    return " ".join(f"{key}={value}" for key, value in cell.items())
+
+
+def _append(path: str, line: str) -> None:
+    """In one write, so that lines of several processes do not mix."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)
+
+
+def _path(results: Path, name: str) -> Path:
+    return results / f"{name}.jsonl"
+
+
+def _lines(path: Path) -> Iterator[dict]:
+    """Every whole line; a run that was stopped may have left a part of one."""
+    if not path.exists():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError:
+            continue
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    for line in _lines(path):
+        error = np.array(line["error"])
+        yield Row(
+            line["cell"], line["repetition"], error, line["seconds"], line["tuning"], line["extra"]
+        )
+
+
+def _key(cell: Cell, repetition: int) -> str:
+    return json.dumps([sorted(cell.items()), repetition])

@@ -1,0 +1,115 @@
+"""In many dimensions: each integrand as a function along one direction, which a ridge finds."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..data._affine import DRAWS_PER_DIM
+from ..solvers import Folds
+from ._arena import Arena, Trial, side_by_side
+from ._quick import cross_fit, trial_from
+from ._recipes import Recipe
+
+STRENGTHS = 10.0 ** np.arange(-3.0, 1.5, 0.5)  # of the ridge, over the median size of a score
+POWERS = (0, 1, 2, 3)  # of what is along the direction
+
+
+@dataclass(frozen=True)
+class Ridge:
+    r"""The ridge regression of integrands on scores, $\min_b \|f - c - S b\|^2 + \lambda \|b\|^2$.
+
+    Everything comes from the singular value decomposition $S = U \Sigma V^\top$: with
+    $Q = (S S^\top + \lambda)^{-1}$, leaving out a fold needs the blocks $Q_{BB}$ alone.
+    """
+
+    left: np.ndarray  # U, (n, r)
+    values: np.ndarray  # (r,)
+    right: np.ndarray  # V, (d, r)
+    strength: float
+    f: np.ndarray  # (n, k)
+    folds: Folds
+
+    def held_out(self) -> tuple[np.ndarray, np.ndarray]:
+        """f - g on draws that were left out, (n, k), and the coefficients b, (fold, d, k)."""
+        shrink = 1 / (self.values**2 + self.strength) - 1 / self.strength
+        ones, along = self.left.sum(axis=0), self.left.T @ self.f
+        q = self.left @ (shrink * ones) + 1 / self.strength
+        qf = self.left @ (shrink[:, None] * along) + self.f / self.strength
+        rest, slopes = np.empty_like(self.f), []
+        for start, stop in self.folds:
+            fold = slice(start, stop)
+            own = self.left[fold]
+            block = (own * shrink) @ own.T + np.eye(stop - start) / self.strength
+            solved = np.linalg.solve(block, np.column_stack([q[fold], qf[fold]]))
+            one, each = solved[:, 0], solved[:, 1:]
+            centre = (q @ self.f - q[fold] @ each) / (q.sum() - q[fold] @ one)
+            error = each - np.outer(one, centre)
+            rest[fold] = centre + error
+            pull = along - np.outer(ones, centre) - own.T @ error
+            gain = self.values / (self.values**2 + self.strength)
+            slopes.append(self.right @ (gain[:, None] * pull))
+        return rest, np.array(slopes)
+
+
+def along_directions(arena: Arena) -> list[Trial]:
+    r"""Powers of what lies along each integrand's own direction, the least first.
+
+    A ridge on all folds but one gives $b$, and the control variates on that one are
+    $\operatorname{div} u + u \cdot s$ of $u = (a^\top x)^j\, b$ for $j = 0, 1, \ldots$, with $a =
+    \Sigma^{-1} b$ and $\Sigma$ the covariance of all folds but that one: for a Gaussian, functions of one
+    combination of the coordinates. There are few coefficients, and no draw has a say in the
+    directions that it is used with, which would bias what is averaged over it.
+    """
+    (x, score), f = map(np.asarray, arena.scaled), np.asarray(arena.f)
+    x = x - x.mean(axis=0)
+    left, values, right = _decomposed(score)
+    size = float(np.median((score**2).sum(axis=1)))
+    best = np.full(f.shape[1], np.inf)
+    slopes = np.zeros((len(arena.folds), x.shape[1], f.shape[1]))
+    for strength in STRENGTHS * size:
+        rest, found = Ridge(left, values, right, strength, f, arena.folds).held_out()
+        better = rest.var(axis=0) < best
+        best = np.where(better, rest.var(axis=0), best)
+        slopes[..., better] = found[..., better]
+    features = _features(x, score, slopes, arena.folds)
+    trials = []
+    for power in POWERS:
+        each = [
+            cross_fit(features[:, i, : power + 1], f[:, i : i + 1], arena.folds)
+            for i in range(f.shape[1])
+        ]
+        if any(one is None for one in each):
+            break
+        recipe = Recipe(power + 1, along=True)
+        trials.append(side_by_side([trial_from(recipe, one) for one in each if one is not None]))
+    return trials
+
+
+def _decomposed(score: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The singular values and vectors, by the smaller of two moment matrices."""
+    n, dim = score.shape
+    if dim <= n:
+        square, right = np.linalg.eigh(score.T @ score)
+        values = np.sqrt(np.maximum(square, square[-1] * 1e-14))
+        return score @ right / values, values, right
+    square, left = np.linalg.eigh(score @ score.T)
+    values = np.sqrt(np.maximum(square, square[-1] * 1e-14))
+    return left, values, score.T @ left / values
+
+
+def _features(x: np.ndarray, score: np.ndarray, slopes: np.ndarray, folds: Folds) -> np.ndarray:
+    """The control variates of all powers on every draw, with its fold's directions, (n, k, p)."""
+    n, dim = x.shape
+    moments = x.T @ x
+    columns = np.empty((n, slopes.shape[2], len(POWERS)))
+    for (start, stop), push in zip(folds, slopes, strict=True):
+        own, train = x[start:stop], n - (stop - start)
+        along = push
+        if train >= DRAWS_PER_DIM * dim:
+            along = np.linalg.solve((moments - own.T @ own) / train, push)
+        length = np.sqrt(np.maximum((along * push).sum(axis=0), np.finfo(float).tiny))
+        place, pushed = own @ along / length, score[start:stop] @ push / length
+        for j in POWERS:
+            slope = j * place ** (j - 1) if j else 0.0
+            columns[start:stop, :, j] = place**j * pushed + slope
+    return columns

@@ -1,0 +1,107 @@
+"""The paper's experiments: what they are made of, and the harness that runs them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.paper import __main__ as command
+from benchmarks.paper import genz
+from benchmarks.paper._experiment import EXPERIMENTS, Claim, Row, experiment
+from benchmarks.paper._genz_tables import Entry, best_of_paper, paper_tables
+from benchmarks.paper._methods import PLAIN
+from benchmarks.paper._run import kept_rows, run
+from benchmarks.paper._statistics import mae, where
+from benchmarks.problems import GENZ
+from scipy.integrate import nquad
+
+CELL = {"integrand": "continuous", "d": 1, "a": 1.0, "method": PLAIN}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_have_cells_and_fewer_when_quick(name):
+    which = experiment(name)
+    quick, whole = which.cells(True), which.cells(False)
+    assert 0 < len(quick) < len(whole)
+    for cells in (quick, whole):
+        assert all("method" in cell for cell in cells)
+        assert len({json.dumps(cell, sort_keys=True) for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize("name", GENZ)
+@pytest.mark.parametrize("dim", [1, 2])
+def test_genz_integrals(name, dim):
+    """By adaptive quadrature, split at the kinks."""
+    a, w = np.array([1.0, 5.0])[:dim], np.array([0.5, 0.3])[:dim]
+    h, mean = GENZ[name](a, w)
+    found, _ = nquad(
+        lambda *u: h(np.array(u)), [(0, 1)] * dim, opts=[{"points": [one]} for one in w]
+    )
+    assert found == pytest.approx(mean, rel=1e-7)
+
+
+def test_the_paper_took_a_equal_to_one():
+    """Its plain Monte Carlo column is that of a = 1: the error expected of 1,000 draws."""
+    h, mean = GENZ["continuous"](np.array([1.0]), np.array([0.5]))
+    hard, hard_mean = GENZ["continuous"](np.array([5.0]), np.array([0.5]))
+    u = (np.arange(100_000) + 0.5)[:, None] / 100_000
+    expected, other = (
+        np.sqrt(2 / np.pi * np.mean((f(u) - m) ** 2) / 1000)
+        for f, m in ((h, mean), (hard, hard_mean))
+    )
+    assert expected == pytest.approx(2.77e-3, rel=0.1)
+    assert other > 2 * 2.77e-3
+
+
+def test_results_are_kept_and_not_measured_twice(tmp_path):
+    run("genz", [CELL], 2, tmp_path, 1, quick=True)
+    path = tmp_path / "genz.jsonl"
+    first = path.read_text()
+    line = json.loads(first.splitlines()[0])
+    assert {"cell", "repetition", "error", "seconds", "steinax", "cpu", "date"} <= set(line)
+    path.write_text(first + first.splitlines()[0][:40])  # a run that was stopped in a line
+    run("genz", [CELL], 2, tmp_path, 1, quick=True)
+    rows = kept_rows("genz", [CELL], 20, tmp_path)
+    assert [row.repetition for row in rows] == [0, 1]
+    assert rows[0].error[0] == genz.measure(CELL, 0).error[0]
+
+
+def test_a_table_without_results_says_what_to_do(tmp_path):
+    with pytest.raises(SystemExit, match="--workers"):
+        command.main(["genz", "--quick", "--workers", "0", "--results", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        command.main(["nothing"])
+
+
+def test_a_claim_that_must_hold_fails_the_command(tmp_path, monkeypatch):
+    for holds, code in ((True, 0), (False, 1)):
+        claim = Claim("a", holds, "b", at_any_size=True)
+        report = command.Report("", (claim, Claim("c", False, "d")))
+        monkeypatch.setattr(command, "reported", lambda *_, report=report: report)
+        assert command.main(["genz", "--quick", "--results", str(tmp_path)]) == code
+
+
+def test_every_cell_of_the_paper_is_measured():
+    """Every entry of the four tables has a cell, with both stochastic solvers."""
+    cells = [Row(cell, 0, np.zeros(1), 0.0, 0.0, {}) for cell in genz.cells(False)]
+    for solver in ("SGD", "Point-SAGA"):
+        entries = [e for t in paper_tables(solver) for row in t.rows.values() for e in row]
+        assert len(entries) == 24 + 18 + 16 + 24
+        assert all(len(where(cells, **entry.cell)) == 1 for entry in entries)
+
+
+def test_an_entry_is_reached_within_the_error_of_both():
+    def rows(error: float) -> list[Row]:
+        return [Row(CELL, i, np.array([error]), 0.0, 0.0, {}) for i in range(20)]
+
+    entry = Entry(1.0, CELL)
+    assert entry.reached(rows(1.4))
+    assert not entry.reached(rows(1.6))
+    assert mae(rows(1.4)) == (pytest.approx(1.4), pytest.approx(0.0, abs=1e-12))
+    assert best_of_paper("product peak", 1) == 2.52e-6
+
+
+def test_pages_are_where_the_documentation_includes_them():
+    text = (Path(__file__).parents[1] / "docs" / "paper.md").read_text(encoding="utf-8")
+    for name in EXPERIMENTS:
+        assert f"```{{include}} paper/{name}.md" in text
