@@ -41,7 +41,12 @@ def origin(about: dict) -> str:
 def about(module: str) -> dict:
     """Where the figures of this run come from."""
     told = [*sys.argv[1:]]
-    for option in ("--out", "--cache", "--workers"):  # of one machine: they say nothing to another
+    for option in (
+        "--out",
+        "--cache",
+        "--results",
+        "--workers",
+    ):  # of one machine: they say nothing to another
         if option in told:
             del told[told.index(option) : told.index(option) + 2]
     return {"command": shlex.join(["python", "-m", module, *told])} | provenance()

@@ -99,6 +99,7 @@ FAMILIES: tuple[FamilyRow, ...] = (
     FamilyRow("Polynomial 1", lambda: sx.Polynomial(1)),
     FamilyRow("Polynomial 2", lambda: sx.Polynomial(2)),
     FamilyRow("Polynomial 3", lambda: sx.Polynomial(3)),
+    FamilyRow("Polynomial, weight 1/2", lambda: sx.Polynomial(3, weight=0.5)),
     FamilyRow("Polynomial, Hamiltonian", lambda: sx.Polynomial(2, operator=_hamiltonian())),
     *_translates(),
     FamilyRow("KernelTranslates, median heuristic", sx.KernelTranslates),

@@ -1,6 +1,6 @@
 """The pages of the two logistic regressions: a picture, a table, and claims."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,7 +9,7 @@ import numpy as np
 from .._markdown import figure, table
 from ._experiment import Claim, Report, Row
 from ._logistic_study import EXACT, METHODS, QUICK, STOCHASTIC
-from ._methods import AUTOMATIC, NETWORK, PLAIN
+from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN
 from ._statistics import mae, seconds, tuning, where
 
 LARGE = 1000  # from here on the ensemble is said to surpass networks
@@ -99,7 +99,7 @@ def _ratio(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[float, float]:
 
 def _claims(rows: Sequence[Row], m: int) -> list[Claim]:
     at = {one: where(rows, m=m, method=one) for one in METHODS if where(rows, m=m, method=one)}
-    found = [_better_than_plain(at, m), _ours(at, m), _cheaper(at, m)]
+    found = [_better_than_plain(at, m), _ours(at, m), *_cheaper(at, m)]
     if any(one in at for one in ENSEMBLES):
         found.append(_ensembles(at, m))
         found.append(_surpasses(at, m))
@@ -128,15 +128,16 @@ def _ours(at: dict[str, list[Row]], m: int) -> Claim:
     )
 
 
-def _cheaper(at: dict[str, list[Row]], m: int) -> Claim:
-    ours, theirs = seconds(at[AUTOMATIC]), {one: seconds(at[one]) for one in PAPERS if one in at}
-    tuned = {one: used + tuning(at[one]) for one, used in theirs.items()}
-    said = ", ".join(f"{one} {used:.2g} ({tuned[one]:.2g})" for one, used in theirs.items())
-    return Claim(
-        f"the automatic estimate takes less CPU time than any of the paper's (m = {m})",
-        ours < min(theirs.values()),
-        f"{ours:.2g} s; without (with) tuning: {said}",
-    )
+def _cheaper(at: dict[str, list[Row]], m: int) -> Iterator[Claim]:
+    """With the time that choosing hyper-parameters took on one set of draws, and without."""
+    ours, names = seconds(at[AUTOMATIC]), [one for one in PAPERS if one in at]
+    for said, share in (("hyper-parameters chosen", 1 / len(PILOTS)), ("none chosen", 0.0)):
+        theirs = {one: seconds(at[one]) + share * tuning(at[one]) for one in names}
+        yield Claim(
+            f"the automatic estimate takes less CPU time than any of the paper's, {said} (m = {m})",
+            ours < min(theirs.values()),
+            f"{ours:.2g} s; " + ", ".join(f"{one} {used:.2g}" for one, used in theirs.items()),
+        )
 
 
 def _ensembles(at: dict[str, list[Row]], m: int) -> Claim:

@@ -44,9 +44,10 @@ def run(
 
 
 def kept_rows(name: str, cells: list[Cell], repetitions: int, results: Path) -> list[Row]:
-    """The rows of some cells that are kept, up to a number of repetitions."""
+    """The rows of some cells that are kept, up to a number of repetitions, each of them once."""
     wanted = {_key(cell, r) for cell in cells for r in range(repetitions)}
-    return [row for row in _rows(_path(results, name)) if _key(row.cell, row.repetition) in wanted]
+    found = {_key(row.cell, row.repetition): row for row in _rows(_path(results, name))}
+    return [row for key, row in found.items() if key in wanted]
 
 
 def sources(name: str, results: Path) -> set[str]:
@@ -71,7 +72,10 @@ def _measure(name: str, cell: Cell, repetitions: list[int], path: str) -> str:
     measure, about = experiment(name).measure, provenance()
     if "repetitions" not in cell:
         measure(cell, repetitions[0])
+    parent = multiprocessing.parent_process()
     for repetition in repetitions:
+        if parent is not None and not parent.is_alive():  # the run was stopped
+            break
         result = measure(cell, repetition)
         line = {
             "cell": cell,

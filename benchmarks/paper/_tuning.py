@@ -10,7 +10,7 @@ import steinax as sx
 FOLDS, SWEEPS = 5, 2
 DAMPINGS = (1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1.0, 1e-1, 1e-2)  # the grid of the supplement
 LENGTH_SCALES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of the median heuristic's
-STRENGTHS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
+STRENGTHS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4)
 
 
 @dataclass(frozen=True)

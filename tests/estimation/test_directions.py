@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import steinax as sx
+from steinax.estimation import _along
 from steinax.estimation._along import Ridge, _decomposed
 from steinax.kernels._base import autodiff_stein
 from steinax.kernels._directional import Directional
@@ -56,18 +57,31 @@ def test_more_dimensions_than_half_the_draws(quick: bool) -> None:
     assert np.all(np.abs(found.value - truth()) < 4 * found.mcse)
 
 
+def covered(dim: int, n: int) -> int:
+    """How many of 60 intervals of 95% hold the truth."""
+    hits = 0
+    for seed in range(30):
+        low, high = sx.estimate(*bump(dim, n, seed), quick=True).interval().T
+        hits += int(((low <= truth()) & (truth() <= high)).sum())
+    return hits
+
+
 @pytest.mark.parametrize(("dim", "n"), [(100, 240), (40, 240)])
 def test_intervals_cover_in_many_dimensions(dim: int, n: int) -> None:
-    """No draw has a say in the directions it is used with: 60 intervals of 95% (false alarm 2e-4).
+    """No draw has a say in the directions it is used with (fewer than 50: probability 2e-4)."""
+    assert covered(dim, n) >= 50
 
-    With 240 draws of 40 dimensions the covariance is used, and one of all draws would be seen.
-    """
-    hits = []
-    for seed in range(30):
-        found = sx.estimate(*bump(dim, n, seed), quick=True)
-        low, high = found.interval().T
-        hits += [*((low <= truth()) & (truth() <= high))]
-    assert sum(hits) >= 49  # binomial, 60 at 0.95: fewer than 50 has probability 2e-4
+
+def test_a_covariance_of_all_draws_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: held-out draws are among those that the covariance is taken of."""
+
+    def leaking(x, score, slopes, folds):
+        twice = np.concatenate([x, x]), np.concatenate([score, score])
+        return features(*twice, slopes, folds)[: len(x)]
+
+    features = _along._features
+    monkeypatch.setattr(_along, "_features", leaking)
+    assert covered(40, 240) < 50
 
 
 def test_the_ridge_is_that_of_refitting() -> None:
