@@ -9,6 +9,7 @@ import numpy as np
 
 import steinax as sx
 
+from .._data import data_folder
 from . import _lidar_model as model
 from ._chains import kept
 
@@ -52,12 +53,12 @@ def _sampled(size: int) -> dict[str, np.ndarray]:
 def checks(size: int) -> dict[str, Any]:
     """Scores, quadrature, the audit, and the means of our chain and of the seven of the file."""
     made = chain(size)
-    with np.load(model.folder() / "lidar_gp_mcmc.npz") as stored:
+    with np.load(data_folder("lidar") / "lidar_gp_mcmc.npz") as stored:
         others, stored_scores = stored["chains"], stored["score_chain0"]
     every = len(stored_scores) // COMPARED
     given = (others[0, ::every] + model.SHIFT) / 2
     ours = model.score(given)[0] / 2  # by x, of which phi is half and a shift
-    text = (model.folder() / "lidar_gp_quadrature.json").read_text(encoding="utf-8")
+    text = (data_folder("lidar") / "lidar_gp_quadrature.json").read_text(encoding="utf-8")
     exact = json.loads(text)
     again = model.as_in_the_file(made["truth"])
     phi = (others + model.SHIFT) / 2

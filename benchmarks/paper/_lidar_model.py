@@ -5,14 +5,14 @@ independent Cauchy priors on phi; the published code and chains of Chen et al. (
 x = (2 phi_1, 2 phi_2 - log 2), and so has this module, except where `prior="phi"` is asked for.
 """
 
-import os
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from .._data import data_folder
 
 if TYPE_CHECKING:
     from jax import Array
@@ -23,21 +23,10 @@ INTEGRANDS = ("phi1", "phi2", "phi1 squared", "phi2 squared", "log likelihood", 
 GRID = (np.linspace(-5, 17, 160), np.linspace(-15, -6, 140))  # of x1 and of x2
 
 
-def folder() -> Path:
-    """The folder of the data, below the one that STEINAX_DATA names."""
-    named = os.environ.get("STEINAX_DATA")
-    if named is None:
-        raise SystemExit("STEINAX_DATA is not set: point it at the folder that holds lidar/.")
-    path = Path(named, "lidar")
-    if not path.is_dir():
-        raise SystemExit(f"there is no folder {path}: point STEINAX_DATA at the one that holds it.")
-    return path
-
-
 @cache
 def _data() -> tuple[np.ndarray, np.ndarray]:
     """The squared distances between ranges, and the log ratios."""
-    distance, ratio = np.loadtxt(folder() / "lidar.txt", skiprows=1).T
+    distance, ratio = np.loadtxt(data_folder("lidar") / "lidar.txt", skiprows=1).T
     return np.subtract.outer(distance, distance) ** 2, ratio
 
 

@@ -1,10 +1,8 @@
 """The Sonar and the Madelon data, as logistic regressions."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 
+from .._data import data_folder
 from ._logistic_posterior import Regression
 
 POINTS = 10  # rows whose labels are predicted
@@ -12,20 +10,9 @@ SCALE = 0.5  # the standard deviation that predictors are brought to
 PRIOR, INTERCEPT_PRIOR = 5.0, 20.0  # standard deviations
 
 
-def folder(name: str) -> Path:
-    """A folder of data, below the one that STEINAX_DATA names."""
-    named = os.environ.get("STEINAX_DATA")
-    if named is None:
-        raise SystemExit(f"STEINAX_DATA is not set: point it at the folder that holds {name}/.")
-    path = Path(named, name)
-    if not path.is_dir():
-        raise SystemExit(f"there is no folder {path}: point STEINAX_DATA at the one that holds it.")
-    return path
-
-
 def sonar() -> Regression:
     """Sixty energies and an intercept; ten rows, spread over the file, are to be classified."""
-    text = np.genfromtxt(folder("sonar") / "sonar.all-data", delimiter=",", dtype=str)
+    text = np.genfromtxt(data_folder("sonar") / "sonar.all-data", delimiter=",", dtype=str)
     energies, metal = text[:, :-1].astype(float), text[:, -1] == "M"
     scaled = SCALE * (energies - energies.mean(axis=0)) / energies.std(axis=0)
     predictors = np.hstack([np.ones((len(scaled), 1)), scaled])
@@ -37,7 +24,7 @@ def sonar() -> Regression:
 
 def madelon() -> Regression:
     """Five hundred predictors; rows of the validation set, spread over it, are to be classified."""
-    path = folder("madelon")
+    path = data_folder("madelon")
     train, valid = (np.loadtxt(path / f"madelon_{part}.data") for part in ("train", "valid"))
     labels = np.loadtxt(path / "madelon_train.labels") > 0
     centre, scale = train.mean(axis=0), train.std(axis=0) / SCALE

@@ -1,14 +1,14 @@
 """The posterior of the Lotka-Volterra equations: its log density and its score, by diffrax."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from .._data import data_folder
 
 STEPS = 400  # of the solver, for 2400 times of observation
 NEWTON = 12  # steps to the mode
@@ -43,16 +43,8 @@ class Laplace:
 
 
 def stored(name: str) -> dict[str, np.ndarray]:
-    """The arrays of a file of the folder lotka_volterra, below the one that STEINAX_DATA names."""
-    named = os.environ.get("STEINAX_DATA")
-    if named is None:
-        raise SystemExit(
-            "STEINAX_DATA is not set: point it at the folder that holds lotka_volterra/."
-        )
-    path = Path(named, "lotka_volterra", f"{name}.npz")
-    if not path.is_file():
-        raise SystemExit(f"there is no file {path}: point STEINAX_DATA at the folder of the data.")
-    with np.load(path) as arrays:
+    """The arrays of a file of the data."""
+    with np.load(data_folder("lotka_volterra") / f"{name}.npz") as arrays:
         return dict(arrays)
 
 

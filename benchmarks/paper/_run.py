@@ -23,7 +23,7 @@ def run(
     path = _path(results, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {_key(row.cell, row.repetition) for row in _rows(path)}
-    tasks = []
+    tasks: list[tuple[Cell, list[int]]] = []
     for cell in cells:
         most = min(repetitions, cell.get("repetitions", repetitions))
         missing = [r for r in range(most) if _key(cell, r) not in kept]

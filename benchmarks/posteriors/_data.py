@@ -1,12 +1,13 @@
 """The reference draws of posteriordb, the integrands, and the blocks that they are cut into."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import steinax as sx
+
+from .._data import data_folder
 
 TOTAL = 10_000  # reference draws of each posterior
 REFERENCE = 1000  # draws of the blocks whose estimates are the references
@@ -31,14 +32,8 @@ class Posterior:
 
 
 def folder() -> Path:
-    """The folder of posteriors, below the one that STEINAX_DATA names."""
-    named = os.environ.get("STEINAX_DATA")
-    if named is None:
-        raise SystemExit("STEINAX_DATA is not set: point it at the folder that holds posteriordb/.")
-    path = Path(named, "posteriordb")
-    if not path.is_dir():
-        raise SystemExit(f"there is no folder {path}: point STEINAX_DATA at the one that holds it.")
-    return path
+    """The folder of posteriors."""
+    return data_folder("posteriordb")
 
 
 def load(name: str) -> Posterior:

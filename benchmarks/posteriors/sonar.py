@@ -14,9 +14,9 @@ import numpy as np
 
 import steinax as sx
 
+from .._data import data_folder
 from .._pinned import ROOT, pin
 from .._provenance import provenance
-from ._data import folder
 from ._score import against_the_others, score
 
 LENGTH, REPLICATES, POINTS = 250, 20, 10
@@ -32,7 +32,7 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def run() -> dict:
     """Estimate every replicate with no options, and score them."""
-    draws, scores, f = load(folder().parent / "sonar" / "sonar_generated_nuts.npz")
+    draws, scores, f = load(data_folder("sonar") / "sonar_generated_nuts.npz")
     found, seconds = [], []
     for i in range(REPLICATES):
         part = (slice(None), slice(LENGTH * i, LENGTH * (i + 1)))
