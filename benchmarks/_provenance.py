@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,8 +21,9 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
+@cache
 def source() -> str:
-    """A short digest of every Python file of the installed steinax."""
+    """A short digest of every Python file of the installed steinax, when first asked for."""
     folder = Path(steinax.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):

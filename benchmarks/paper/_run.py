@@ -58,6 +58,7 @@ def sources(name: str, results: Path) -> set[str]:
 def _start(cores: "multiprocessing.Queue[int]") -> None:
     pin(cores.get())
     keep_programs()
+    provenance()  # of the source as it is now
 
 
 def _prepare(name: str, quick: bool) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from .._types import AnyArray, Points, Scalar, Values
 from ..data import Sample, find_funnel
 from ..families import KernelTranslates, Polynomial
-from ..kernels import AbstractKernel
+from ..kernels import AbstractKernel, ExponentialDotProduct
 from ..kernels._pairs import CoordinatePairs
 from ..solvers import Folds
 from ..solvers._linear_map import DualMap
@@ -96,13 +96,25 @@ class Arena:
         found: list[Trial] = []
         for grid in grids:
             mine: list[Trial] = []
-            waiting = list(grid.factors)
+            least = self.least_factor(grid.kernel)
+            waiting = [factor for factor in grid.factors if factor >= least]
             while waiting:
                 mine += self._penalties(grid, waiting.pop(0))
                 if not waiting:
-                    waiting = _beyond(mine, widen)
+                    waiting = _beyond(mine, least, widen)
             found += mine
         return found
+
+    def least_factor(self, kernel: type[AbstractKernel] | None) -> float:
+        r"""The shortest length-scale that a kernel may have, over the median distance.
+
+        Functions of `ExponentialDotProduct` grow as fast as $e^{|x|^2 / 2 \ell^2}$. Under a Gaussian of
+        unit covariance they have a variance for $\ell^2 > 2$ only, and for $\ell^2 \le 1$ not even
+        the mean zero.
+        """
+        if kernel is not ExponentialDotProduct:
+            return NARROWEST
+        return max(float(np.sqrt(2) / self.median), NARROWEST)
 
     def _penalties(self, grid: Grid, factor: float) -> Iterator[Trial]:
         """Every polynomial and penalty with one kernel."""
@@ -186,14 +198,14 @@ def straightened(sample: Sample) -> tuple[np.ndarray, np.ndarray, bool]:
     return x, score, True
 
 
-def _beyond(trials: list[Trial], widen: bool) -> list[float]:
+def _beyond(trials: list[Trial], least: float, widen: bool) -> list[float]:
     """The next length-scales, where the best of an integrand lies on the edge of the grid."""
     if not trials:
         return []
     factors = np.array([trial.recipe.factor for trial in trials])
     best = factors[np.argmin([trial.variance for trial in trials], axis=0)]
     low, high = factors.min(), factors.max()
-    shorter = [low / 2] if np.any(best == low) and low / 2 >= NARROWEST else []
+    shorter = [low / 2] if np.any(best == low) and low / 2 >= least else []
     longer = [2 * high] if widen and np.any(best == high) and 2 * high <= WIDEST else []
     return shorter + longer
 

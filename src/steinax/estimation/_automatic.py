@@ -151,7 +151,8 @@ def _in_many_dimensions(arena: Arena) -> list[Trial]:
 def _grown(arena: Arena, pilot: Arena, recipe: Recipe) -> Iterator[Trial]:
     """A pilot's recipe for all draws: more of them bear finer detail and less penalty."""
     if recipe.factor > 1:
-        recipe = replace(recipe, factor=recipe.factor / 2)
+        finer = max(recipe.factor / 2, arena.least_factor(recipe.kernel))
+        recipe = replace(recipe, factor=finer)
     if recipe.degree == 1 and arena.affords(2) and not pilot.affords(2):
         recipe = replace(recipe, degree=2)
     best = np.inf
