@@ -8,7 +8,9 @@ import pytest
 from benchmarks.paper import __main__ as command
 from benchmarks.paper import genz
 from benchmarks.paper._experiment import EXPERIMENTS, Claim, Row, experiment
+from benchmarks.paper._gaussian_processes_problem import Mixture, covariance
 from benchmarks.paper._genz_tables import Entry, best_of_paper, paper_tables
+from benchmarks.paper._logistic_truth import truth as logistic_truth
 from benchmarks.paper._methods import PLAIN
 from benchmarks.paper._run import kept_rows, run
 from benchmarks.paper._statistics import mae, where
@@ -105,3 +107,39 @@ def test_pages_are_where_the_documentation_includes_them():
     text = (Path(__file__).parents[1] / "docs" / "paper.md").read_text(encoding="utf-8")
     for name in EXPERIMENTS:
         assert f"```{{include}} paper/{name}.md" in text
+
+
+def test_the_mixture_and_its_gaussian_process():
+    """Scores by finite differences, and integrated covariances by a million draws (5 errors: 1e-6)."""
+    rng = np.random.default_rng(0)
+    mixture = Mixture.random(2, rng).widened(0.1)
+    x, step = mixture.draw(5, rng), 1e-5
+
+    def log(points):
+        return np.log(np.exp(mixture.log_components(points)).sum(axis=-1))
+
+    shifts = step * np.eye(2)
+    slopes = np.stack([(log(x + s) - log(x - s)) / (2 * step) for s in shifts], axis=-1)
+    np.testing.assert_allclose(mixture.score(x), slopes, rtol=1e-5, atol=1e-6)
+    many = mixture.draw(1_000_000, rng)
+    each = covariance(x, many, 0.7)
+    apart = each.mean(axis=1) - mixture.integral_of_covariance(x, 0.7)
+    assert np.all(np.abs(apart) < 5 * each.std(axis=1) / 1000)
+    pairs = np.exp(-((many[::2] - many[1::2]) ** 2).sum(axis=1) / (2 * 0.7**2))
+    error = pairs.std() / np.sqrt(len(pairs))
+    assert abs(pairs.mean() - mixture.variance_of_integral(0.7)) < 5 * error
+
+
+def test_the_truth_of_a_regression_does_not_see_its_own_draws():
+    """A covariance of all draws would bias it by 5% of a slope (bound: 4 errors, 2e-4)."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(8, 250, 100))
+    points = rng.normal(size=(3, 100)) / 5
+    values = 1 / (1 + np.exp(-x @ points.T - 1.0))
+    found, error = logistic_truth(x, -x, values, points)
+    z = np.linspace(-12, 12, 20_001)
+    weight = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
+    for value, own, point in zip(found, error, points, strict=True):
+        exact = weight @ (1 / (1 + np.exp(-np.linalg.norm(point) * z - 1.0)))
+        assert abs(value - exact) < 4 * own
+        assert own < 0.6 * values.std() / np.sqrt(2000)

@@ -6,9 +6,22 @@ import numpy as np
 
 from .._markdown import table
 from ._experiment import Claim, Report, Row
-from ._genz_tables import ALLOWED, PRODUCT_PEAK, SPREAD, Entry, best_of_paper, paper_tables
+from ._genz_tables import (
+    ALLOWED,
+    INTEGRANDS,
+    PRODUCT_PEAK,
+    SPREAD,
+    Entry,
+    best_of_paper,
+    paper_tables,
+)
+from ._genz_theory import expected_errors
 from ._methods import AUTOMATIC, PLAIN
 from ._statistics import mae, seconds, where
+
+EXPECTED = """\
+Mean absolute errors by quadrature: of 1,000 plain draws, and of the best polynomial of degree 2, known
+beforehand and averaged over 500 draws. Over 20 repetitions figures scatter by 17%."""
 
 
 def report(rows: Sequence[Row]) -> Report:
@@ -28,7 +41,27 @@ def report(rows: Sequence[Row]) -> Report:
         missed = [entry for entry in entries if not entry.reached(rows)]
         claims.append(_cells_claim(what, entries, missed, rows, must=stochastic == "Point-SAGA"))
     parts += ["### The automatic estimate", _automatic_table(rows)]
+    parts += ["### What is to be expected", EXPECTED, _expected_table(rows)]
     return Report("\n\n".join(parts), (*claims, *_claims(rows)))
+
+
+def _expected_table(rows: Sequence[Row]) -> str:
+    names = [name for name, dim in _problems(rows, 1.0) if dim == 1]
+    body = []
+    for name in names:
+        easy, hard = expected_errors(name, 1.0), expected_errors(name, 5.0)
+        plain, polynomial = INTEGRANDS[name][:2]
+        figures = (easy[0], hard[0], plain, easy[1], polynomial)
+        body.append([name, *(f"{one:.2e}" for one in figures)])
+    head = (
+        "integrand",
+        "plain, a = 1",
+        "plain, a = 5",
+        "the paper",
+        "polynomial, a = 1",
+        "the paper",
+    )
+    return table(head, body)
 
 
 def _measured(row: tuple[Entry, ...], rows: Sequence[Row]) -> bool:
