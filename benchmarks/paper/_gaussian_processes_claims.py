@@ -80,7 +80,6 @@ def _dimensions(rows: Sequence[Row]) -> Iterator[Claim]:
         "in one dimension no method comes within twice the floor",
         min(r for (_, _, d), r in above.items() if d == 1 and np.isfinite(r)) > 2,
         f"the nearest of all: {least[0]:.2g} times ({least[1][0]}, m = {least[1][1]}, d = {least[1][2]})",
-        at_any_size=True,
     )
     floors = [share(rows, BEST, size(rows), d) for d in dims(rows)]
     yield Claim(
