@@ -7,9 +7,9 @@ from pathlib import Path
 
 from .._markdown import about, origin, table
 from .._pinned import ROOT
-from ._chains import KEPT
+from ._chains import KEPT, folder
 from ._experiment import EXPERIMENTS, Claim, Report, experiment
-from ._run import kept_rows, run, sources
+from ._run import kept_rows, run
 
 QUICK_REPETITIONS = 4
 
@@ -22,8 +22,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--quick", action="store_true", help="small sizes, few repetitions")
     made.add_argument("--reps", type=int, help="repetitions of each cell: 20, or 4 if quick")
     made.add_argument("--out", type=Path, help="folder of pages: docs/paper, or none if quick")
-    cache = Path.home() / ".cache" / "steinax" / "paper"
-    made.add_argument("--results", type=Path, default=cache, help="where results are kept")
+    made.add_argument("--results", type=Path, default=folder(), help="where results are kept")
     made.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="0: what is kept")
     return made
 
@@ -37,12 +36,12 @@ def reported(name: str, given: argparse.Namespace) -> Report:
     rows = kept_rows(name, cells, given.reps, given.results)
     if not rows:
         raise SystemExit(f"nothing of {name} is kept in {given.results}: give it --workers.")
-    folder = given.out or given.results / "pages"
-    folder.mkdir(parents=True, exist_ok=True)
-    report = which.report(rows, folder)
-    where = about("benchmarks.paper") | {"source": ", ".join(sorted(sources(name, given.results)))}
+    pages = given.out or given.results / "pages"
+    pages.mkdir(parents=True, exist_ok=True)
+    report = which.report(rows, pages)
+    where = about("benchmarks.paper") | {"source": ", ".join(sorted({row.source for row in rows}))}
     page = "\n\n".join([report.page.strip(), claims_table(report.claims), origin(where)])
-    (folder / f"{name}.md").write_text(page + "\n", encoding="utf-8")
+    (pages / f"{name}.md").write_text(page + "\n", encoding="utf-8")
     return report
 
 

@@ -29,7 +29,7 @@ def _read(path: str) -> dict[str, np.ndarray]:
 
 def kept_figures(key: str, make: Callable[[], dict[str, float]]) -> dict[str, float]:
     """The figures that belong to a key of any length; made, and kept, if they are not there yet."""
-    path = _folder() / "tuned" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+    path = folder() / "tuned" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
     if not path.exists():
         made = make()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,8 +40,9 @@ def kept_figures(key: str, make: Callable[[], dict[str, float]]) -> dict[str, fl
 
 
 def _path(name: str) -> Path:
-    return _folder() / "chains" / f"{name}.npz"
+    return folder() / "chains" / f"{name}.npz"
 
 
-def _folder() -> Path:
+def folder() -> Path:
+    """Where results are kept, unless another folder is given."""
     return Path(os.environ.get(KEPT) or Path.home() / ".cache" / "steinax" / "paper")

@@ -39,7 +39,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Row:
-    """A result as it is kept, with its cell and the number of its repetition."""
+    """A result as it is kept, with its cell, the number of its repetition and the source measured."""
 
     cell: Cell
     repetition: int
@@ -47,6 +47,7 @@ class Row:
     seconds: float
     tuning: float
     extra: dict[str, Any]
+    source: str = ""
 
 
 @dataclass(frozen=True)

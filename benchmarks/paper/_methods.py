@@ -17,11 +17,8 @@ from ._experiment import Cell, Result
 from ._tuning import Hyper, cross_validated
 
 PLAIN, NETWORK, AUTOMATIC = "plain Monte Carlo", "network", "automatic"
-NO_PROBLEM = (
-    "epochs",
-    "repetitions",
-    "objective",
-)  # settings that hyper-parameters do not depend on
+# settings that hyper-parameters do not depend on
+NO_PROBLEM = ("method", "epochs", "repetitions", "objective")
 PILOTS = (1_000_000, 1_000_001)  # "repetitions" that hyper-parameters are chosen on, never reported
 SOLVERS: dict[str, Callable[[int], sx.AbstractSolver]] = {
     "exact": lambda epochs: sx.Exact(),
@@ -161,7 +158,7 @@ def _tuned(
     cell: Cell, family: str, make: Callable[[Cell, int], Draws], split: sx.AbstractSplit
 ) -> tuple[Hyper, float]:
     """The hyper-parameters of a family on a problem, and the CPU seconds that finding them took."""
-    given = {key: value for key, value in cell.items() if key not in {"method", *NO_PROBLEM}}
+    given = {key: value for key, value in cell.items() if key not in NO_PROBLEM}
 
     def search() -> dict[str, float]:
         pilots = [make(cell, number) for number in PILOTS]

@@ -15,6 +15,8 @@ from .._programs import keep_programs
 from .._provenance import provenance
 from ._experiment import Cell, Row, experiment
 
+KEPT_FIELDS = ("cell", "repetition", "seconds", "tuning", "extra", "source")
+
 
 def run(
     name: str, cells: list[Cell], repetitions: int, results: Path, workers: int, quick: bool
@@ -48,11 +50,6 @@ def kept_rows(name: str, cells: list[Cell], repetitions: int, results: Path) -> 
     wanted = {_key(cell, r) for cell in cells for r in range(repetitions)}
     found = {_key(row.cell, row.repetition): row for row in _rows(_path(results, name))}
     return [row for key, row in found.items() if key in wanted]
-
-
-def sources(name: str, results: Path) -> set[str]:
-    """The digests of the sources that the kept rows of an experiment were measured with."""
-    return {line["source"] for line in _lines(_path(results, name))}
 
 
 def _start(cores: "multiprocessing.Queue[int]") -> None:
@@ -104,23 +101,17 @@ def _path(results: Path, name: str) -> Path:
     return results / f"{name}.jsonl"
 
 
-def _lines(path: Path) -> Iterator[dict]:
+def _rows(path: Path) -> Iterator[Row]:
     """Every whole line; a run that was stopped may have left a part of one."""
     if not path.exists():
         return
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for text in path.read_text(encoding="utf-8").splitlines():
         try:
-            yield json.loads(line)
+            line = json.loads(text)
         except json.JSONDecodeError:
             continue
-
-
-def _rows(path: Path) -> Iterator[Row]:
-    for line in _lines(path):
-        error = np.array(line["error"])
-        yield Row(
-            line["cell"], line["repetition"], error, line["seconds"], line["tuning"], line["extra"]
-        )
+        error = np.array(line.pop("error"))
+        yield Row(error=error, **{name: line[name] for name in KEPT_FIELDS})
 
 
 def _key(cell: Cell, repetition: int) -> str:

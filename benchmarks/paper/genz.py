@@ -17,7 +17,6 @@ from ._methods import AUTOMATIC, FAMILIES, PLAIN, Draws, Setting, measure_method
 from ._tuning import Hyper
 
 N = 1000
-HINDSIGHT = "kernel, exact, every hyper-parameter of a grid"
 GRID = ((1e-2, 1e-1, 1.0, 100.0), (0.5, 1.0, 2.0, 4.0), (1e-8, 1e-5, 1e-3, 1e-1))
 SOLVERS = ("SGD", "Point-SAGA")
 PARTS = ("polynomial", "kernel", "polynomial + kernel")
@@ -76,7 +75,7 @@ def _more_dimensions(dim: int) -> list[Cell]:
     return [
         *(problem | {"method": method} for method in (PLAIN, AUTOMATIC)),
         half | {"method": "kernel, exact"},
-        half | {"method": HINDSIGHT, "repetitions": 6},
+        half | {"method": tables.HINDSIGHT, "repetitions": 6},
         *(half | {"method": f"kernel, {h}", "epochs": e} for h in SOLVERS for e in (2, 5)),
     ]
 
@@ -92,7 +91,7 @@ def draws(cell: Cell, repetition: int) -> Draws:
 
 def measure(cell: Cell, repetition: int) -> Result:
     """One repetition."""
-    if cell["method"] == HINDSIGHT:
+    if cell["method"] == tables.HINDSIGHT:
         return _whole_grid(draws(cell, repetition))
     part = cell.get("train", 0.5)
     split = sx.InSample() if part == 1 else sx.HoldOut(part)

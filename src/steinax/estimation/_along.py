@@ -31,7 +31,8 @@ class Ridge:
 
     def held_out(self) -> tuple[np.ndarray, np.ndarray]:
         """f - g on draws that were left out, (n, k), and the coefficients b, (fold, d, k)."""
-        shrink = 1 / (self.values**2 + self.strength) - 1 / self.strength
+        inverse = 1 / (self.values**2 + self.strength)
+        shrink, gain = inverse - 1 / self.strength, self.values * inverse
         ones, along = self.left.sum(axis=0), self.left.T @ self.f
         q = self.left @ (shrink * ones) + 1 / self.strength
         qf = self.left @ (shrink[:, None] * along) + self.f / self.strength
@@ -46,7 +47,6 @@ class Ridge:
             error = each - np.outer(one, centre)
             rest[fold] = centre + error
             pull = along - np.outer(ones, centre) - own.T @ error
-            gain = self.values / (self.values**2 + self.strength)
             slopes.append(self.right @ (gain[:, None] * pull))
         return rest, np.array(slopes)
 

@@ -110,7 +110,7 @@ def blocks(chains: int, length: int, autocorrelation: float) -> CrossFit:
 
 
 def _quick_trials(arena: Arena) -> list[Trial]:
-    """Plain Monte Carlo and polynomials, of what lies along directions where dimensions are many."""
+    """Plain Monte Carlo and polynomials; where dimensions are many, those along directions too."""
     trials = polynomials(arena)
     n, dim = arena.x.shape
     return trials + along_directions(arena) if dim >= DIMENSIONS and n <= WHOLE else trials
