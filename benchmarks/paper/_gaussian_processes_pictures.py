@@ -2,14 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib
 import numpy as np
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from ._experiment import Row
 from ._gaussian_processes_problem import JITTER, covariance
@@ -25,6 +20,10 @@ from ._gaussian_processes_rows import (
     training,
 )
 from ._methods import AUTOMATIC, NETWORK, PLAIN
+from ._pictures import pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLOURS = {
     PLAIN: "black",
@@ -42,6 +41,7 @@ TIMED = ("polynomial, exact", "polynomial, SGD", "kernel, exact", "kernel, SGD")
 
 def panels(rows: Sequence[Row], path: Path) -> None:
     """Errors and CPU times against m and d, as in the paper."""
+    plt = pyplot()
     figure, axes = plt.subplots(1, 4, figsize=(11, 4.4))
     for method in METHODS:
         _errors(axes[0], rows, method, [(m, 1) for m in sizes(rows, method)], 0)
@@ -64,6 +64,7 @@ def panels(rows: Sequence[Row], path: Path) -> None:
 
 def realisations_and_training(rows: Sequence[Row], path: Path) -> None:
     """Three realisations, and errors after thirds of training, as in the supplement."""
+    plt = pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=(2, 3))
     x = np.linspace(-5, 5, 400)
     root = np.linalg.cholesky(covariance(x[:, None], x[:, None], 1.0) + 1e3 * JITTER * np.eye(400))
@@ -84,7 +85,7 @@ def realisations_and_training(rows: Sequence[Row], path: Path) -> None:
 
 
 def _errors(
-    axes: Axes, rows: Sequence[Row], method: str, places: Sequence[tuple[int, int]], which: int
+    axes: "Axes", rows: Sequence[Row], method: str, places: Sequence[tuple[int, int]], which: int
 ) -> None:
     """A method's errors, and dotted those of the variance objective."""
     for more in ({}, {"objective": VARIANCE}):
@@ -99,7 +100,9 @@ def _errors(
         )
 
 
-def _axis(axes: Axes, name: str, ticks: Sequence[int], what: str) -> None:
+def _axis(axes: "Axes", name: str, ticks: Sequence[int], what: str) -> None:
+    from matplotlib.ticker import NullFormatter, ScalarFormatter
+
     axes.set(xscale="log", yscale="log", xlabel=name, ylabel=what)
     axes.set_xticks(ticks)
     axes.xaxis.set_major_formatter(ScalarFormatter())

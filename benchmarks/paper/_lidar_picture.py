@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ._experiment import Row
 from ._methods import AUTOMATIC, NETWORK, PLAIN
+from ._pictures import pyplot
 from ._statistics import mae, where
 
 STYLES = {  # colour by family, line by solver
@@ -30,11 +31,7 @@ TITLES = (
 
 def draw(rows: Sequence[Row], methods: Sequence[str], path: Path) -> None:
     """Write the picture."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     sizes = sorted({row.cell["m"] for row in rows})
     figure, axes = plt.subplots(2, 3, figsize=(11, 6), sharex=True, layout="constrained")
     for i, (axis, title) in enumerate(zip(axes.flat, TITLES, strict=True)):

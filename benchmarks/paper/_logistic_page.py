@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 
 from .._markdown import figure, table
 from ._experiment import Claim, Report, Row
 from ._logistic_study import EXACT, METHODS, QUICK, STOCHASTIC
 from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN
+from ._pictures import pyplot
 from ._statistics import mae, seconds, tuning, where
 
 LARGE = 1000  # from here on the ensemble is said to surpass networks
@@ -38,9 +38,7 @@ def page(name: str, dim: int, rows: list[Row], folder: Path) -> Report:
 
 
 def _picture(rows: Sequence[Row], sizes: list[int], path: Path) -> None:
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     canvas, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
     for i, method in enumerate(METHODS):
         there = [m for m in sizes if where(rows, m=m, method=method)]

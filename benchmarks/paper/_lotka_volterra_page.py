@@ -9,6 +9,7 @@ from .._markdown import figure, table
 from ._experiment import Report, Row
 from ._lotka_volterra_claims import Errors, claims
 from ._methods import AUTOMATIC, NETWORK, PLAIN
+from ._pictures import pyplot
 from ._statistics import mae, seconds, tuning, where
 
 PARAMETERS = ("alpha", "beta", "gamma", "delta")
@@ -96,11 +97,7 @@ def _introduction(checks: dict, repetitions: int) -> str:
 def _picture(
     errors: Errors, times: dict[tuple[str, int], float], sizes: list[int], path: Path
 ) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     drawing, axes = plt.subplots(1, 5, figsize=(11, 5.2), layout="constrained")
     for method in METHODS:
         family, _, solver = method.rpartition(", ")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ._experiment import Row
+from ._pictures import pyplot
 from ._polynomials_problem import Problem
 from ._statistics import mae, seconds
 
@@ -18,11 +19,7 @@ LINES = {"exact solve": RED, "plain Monte Carlo": GREEN, "automatic": BLACK}
 
 def picture(path: Path, panels: Sequence[Sequence[Problem | None]], times: bool) -> None:
     """A grid of panels, a row for each family, of errors or of times."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     height = 0.9 + 2.3 * len(panels)
     figure, axes = plt.subplots(
         len(panels), len(panels[0]), figsize=(11, height), squeeze=False, sharey=True
