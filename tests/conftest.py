@@ -34,6 +34,15 @@ def _forget_compiled_programs() -> Iterator[None]:
         jax.clear_caches()
 
 
+@pytest.fixture(autouse=True)
+def _single_precision_stays() -> Iterator[None]:
+    """A test that leaves jax in double precision is named, and the next one starts as users do."""
+    yield
+    if jax.config.jax_enable_x64:
+        jax.config.update("jax_enable_x64", False)
+        pytest.fail("this test leaves jax in double precision for the whole process")
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder named by STEINAX_DATA. CI must have it; a contributor may do without."""
