@@ -3,6 +3,7 @@ import json
 
 from .._pinned import run
 from . import __doc__ as description
+from .engine._run import measured
 
 COMMANDS = {
     "stochastic": "step",
@@ -11,6 +12,7 @@ COMMANDS = {
     "ratios": "ratios",
     "honesty": "honesty",
 }
+ENGINE = "engine"
 
 
 def table(rows: list[dict]) -> str:
@@ -29,11 +31,16 @@ def _shown(value: object) -> str:
 def main() -> None:
     """Run the measurement that was asked for and print what it found."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=description)
-    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("command", choices=[*COMMANDS, ENGINE])
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--rounds", type=int, help="how often each time is taken")
     parser.add_argument("--seeds", type=int, help="samples in each cell of `ratios`")
+    parser.add_argument("--only", help="a word in the names of the pieces of `engine` to measure")
     given = parser.parse_args()
+    if given.command == ENGINE:
+        rows = measured(given.only)
+        print(json.dumps(rows, indent=1) if given.json else table(rows))
+        return
     settings = {
         name: getattr(given, name)
         for name in ("rounds", "seeds")
