@@ -85,8 +85,9 @@ def nutpie_sample() -> sx.Sample:
 
 
 def pymc_sample() -> sx.Sample:
+    trace = pymc_trace()
     with compiling_by_jax():
-        return from_pymc(model(), pymc_trace(), backend="jax")
+        return from_pymc(model(), trace, backend="jax")
 
 
 def log_density(of: pm.Model, names: Sequence[str]) -> Callable[[np.ndarray], float]:
@@ -107,9 +108,10 @@ def log_density(of: pm.Model, names: Sequence[str]) -> Callable[[np.ndarray], fl
 def compiling_by_jax() -> Iterator[None]:
     """A scope for PyTensor's JAX backend, which sets double precision for the whole process.
 
-    What samplers and compilers warn of on their own account is not what is tested.
+    Single precision, in which every test starts, is set again: within `jax.enable_x64` jax does not tell
+    what the process has. What samplers and compilers warn of on their own account is not what is tested.
     """
-    x64, flags = jax.config.jax_enable_x64, os.environ.get("XLA_FLAGS")
+    flags = os.environ.get("XLA_FLAGS")
     jax.devices()  # before PyMC asks for a hundred
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -118,6 +120,6 @@ def compiling_by_jax() -> Iterator[None]:
             jax.config.update("jax_enable_x64", True)
             yield
         finally:
-            jax.config.update("jax_enable_x64", x64)
+            jax.config.update("jax_enable_x64", False)
             os.environ.pop("XLA_FLAGS", None)
             os.environ |= {} if flags is None else {"XLA_FLAGS": flags}
