@@ -17,6 +17,18 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def rows_table(rows: Sequence[dict]) -> str:
+    """Rows of equal keys as a Markdown table."""
+    heads = list(rows[0])
+    return table(heads, [[_shown(row[head]) for head in heads] for row in rows])
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def share(value: float, error: float | None = None) -> str:
     """A share in per cent, with its standard error."""
     return f"{100 * value:.1f}" + ("" if error is None else f" ± {100 * error:.1f}")

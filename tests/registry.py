@@ -146,7 +146,9 @@ SOLVERS: tuple[Row[sx.AbstractSolver], ...] = (
     Row("Exact, dual", lambda: sx.Exact(dual=True)),
     Row("Exact, primal", lambda: sx.Exact(dual=False)),
     Row("ConjugateGradient", lambda: sx.ConjugateGradient(tolerance=1e-13)),
+    Row("Nystrom", lambda: sx.Nystrom(40)),
     Row("Stochastic", sx.Stochastic),
+    Row("Spread", sx.Spread),
 )
 
 SPLITS: tuple[Row[sx.AbstractSplit], ...] = (

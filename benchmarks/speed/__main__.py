@@ -1,6 +1,7 @@
 import argparse
 import json
 
+from .._markdown import rows_table
 from .._pinned import run
 from . import __doc__ as description
 from .engine._run import measured
@@ -11,21 +12,10 @@ COMMANDS = {
     "dual": "dual",
     "ratios": "ratios",
     "honesty": "honesty",
+    "gathering": "gathering",
+    "auto": "auto",
 }
 ENGINE = "engine"
-
-
-def table(rows: list[dict]) -> str:
-    """Rows of equal keys as a Markdown table."""
-    heads = list(rows[0])
-    lines = [heads, ["---"] * len(heads), *([_shown(row[head]) for head in heads] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def main() -> None:
@@ -39,7 +29,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.command == ENGINE:
         rows = measured(given.only)
-        print(json.dumps(rows, indent=1) if given.json else table(rows))
+        print(json.dumps(rows, indent=1) if given.json else rows_table(rows))
         return
     settings = {
         name: getattr(given, name)
@@ -47,7 +37,7 @@ def main() -> None:
         if getattr(given, name) is not None
     }
     rows = run(f"speed.{COMMANDS[given.command]}", settings, one_core=given.command != "ratios")
-    print(json.dumps(rows, indent=1) if given.json else table(rows))
+    print(json.dumps(rows, indent=1) if given.json else rows_table(rows))
 
 
 main()

@@ -7,12 +7,19 @@ Type checkers read `__init__.pyi`.
 from importlib import import_module
 
 _HOMES = {  # in the order in which data flows
+    "working": (
+        "CorruptChunkError",
+        "WorkerLostError",
+        "OtherRunError",
+        "NotKeptWarning",
+    ),
     "adapters": (
         "from_nutpie",
         "from_pymc",
         "from_numpyro",
         "from_blackjax",
         "from_pystan",
+        "from_zarr",
         "from_cmdstan",
         "from_bridgestan",
         "from_arviz",
@@ -25,6 +32,7 @@ _HOMES = {  # in the order in which data flows
         "Stream",
         "Integrands",
         "integrands",
+        "gather_chains",
         "AffineMap",
         "standardise",
     ),
@@ -72,7 +80,9 @@ _HOMES = {  # in the order in which data flows
         "Auto",
         "Exact",
         "ConjugateGradient",
+        "Nystrom",
         "Stochastic",
+        "Spread",
     ),
     "fitting": (
         "fit",
@@ -97,8 +107,16 @@ _HOMES = {  # in the order in which data flows
         "estimate",
         "Estimate",
         "Candidates",
+        "memory_plan",
+        "MemoryPlan",
         "weigh",
         "WeightedDraws",
+    ),
+    "farm": (
+        "estimate_many",
+        "Batch",
+        "Estimates",
+        "FarmTask",
     ),
     "summarising": ("summary",),
     "plots": (

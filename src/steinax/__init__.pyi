@@ -1,11 +1,18 @@
 """What `import steinax` offers, for type checkers; `__init__.py` imports it lazily."""
 
+from .working import (
+    CorruptChunkError as CorruptChunkError,
+    WorkerLostError as WorkerLostError,
+    OtherRunError as OtherRunError,
+    NotKeptWarning as NotKeptWarning,
+)
 from .adapters import (
     from_nutpie as from_nutpie,
     from_pymc as from_pymc,
     from_numpyro as from_numpyro,
     from_blackjax as from_blackjax,
     from_pystan as from_pystan,
+    from_zarr as from_zarr,
     from_cmdstan as from_cmdstan,
     from_bridgestan as from_bridgestan,
     from_arviz as from_arviz,
@@ -18,6 +25,7 @@ from .data import (
     Stream as Stream,
     Integrands as Integrands,
     integrands as integrands,
+    gather_chains as gather_chains,
     AffineMap as AffineMap,
     standardise as standardise,
 )
@@ -65,7 +73,9 @@ from .solvers import (
     Auto as Auto,
     Exact as Exact,
     ConjugateGradient as ConjugateGradient,
+    Nystrom as Nystrom,
     Stochastic as Stochastic,
+    Spread as Spread,
 )
 from .fitting import (
     fit as fit,
@@ -90,8 +100,16 @@ from .estimation import (
     estimate as estimate,
     Estimate as Estimate,
     Candidates as Candidates,
+    memory_plan as memory_plan,
+    MemoryPlan as MemoryPlan,
     weigh as weigh,
     WeightedDraws as WeightedDraws,
+)
+from .farm import (
+    estimate_many as estimate_many,
+    Batch as Batch,
+    Estimates as Estimates,
+    FarmTask as FarmTask,
 )
 from .summarising import (
     summary as summary,

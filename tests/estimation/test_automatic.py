@@ -7,11 +7,11 @@ from scipy.special import ndtr
 
 import steinax as sx
 import targets
-from steinax.estimation._arena import Trial
 from steinax.estimation._automatic import blocks
 from steinax.estimation._choice import Choice, choose
 from steinax.estimation._recipes import Recipe
 from steinax.estimation._stability import instability
+from steinax.estimation._trials import Trial
 
 BANANA = targets.banana(3)
 SAMPLE = BANANA.sample(0, chains=4, length=60)

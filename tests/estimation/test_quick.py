@@ -9,7 +9,8 @@ import pytest
 
 import steinax as sx
 from steinax._precision import precision
-from steinax.estimation._quick import _whole, cross_fit, single_fit
+from steinax.estimation._least_squares import cross_fit
+from steinax.estimation._quick import _whole, single_fit
 
 RNG = np.random.default_rng(0)
 FOLDS = ((0, 60), (60, 120), (120, 200))

@@ -23,6 +23,10 @@ class CountingKernel(sx.KernelTranslates):
         TRACED["features"] += 1
         return super().features(state, x, score)
 
+    def feature_matrix(self, state, x, score):
+        TRACED["feature_matrix"] += 1
+        return super().feature_matrix(state, x, score)
+
 
 class CountingNetwork(sx.Network):
     """A network that counts."""

@@ -11,6 +11,7 @@ import steinax as sx
 @pytest.mark.parametrize("dim", [10, 61, 500])
 @pytest.mark.parametrize("n", [2000, 4000])
 def test_gram(ratio, n: int, dim: int) -> None:
+    """The bare operations write one matrix too, in one compiled pass over the products."""
     with jax.enable_x64(True):
         x = jnp.asarray(np.random.default_rng(0).normal(size=(n, dim)))
         family = sx.KernelTranslates(sx.SquaredExponential(float(np.sqrt(dim))))

@@ -10,6 +10,7 @@ from ._numpyro import from_numpyro
 from ._nutpie import from_nutpie
 from ._pymc import from_pymc
 from ._pystan import from_pystan
+from ._zarr import from_zarr
 
 __all__ = [
     "from_arrays",
@@ -22,4 +23,5 @@ __all__ = [
     "from_nutpie",
     "from_pymc",
     "from_pystan",
+    "from_zarr",
 ]

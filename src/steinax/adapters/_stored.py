@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._require import require
-from ..data import Sample
+from ..data import Sample, Stream
+from ..data._lazy import lazy_sample
 
 if TYPE_CHECKING:
     import xarray
@@ -71,15 +72,43 @@ def has_scores(tree: "xarray.DataTree") -> bool:
 
 def stored(tree: "xarray.DataTree") -> Sample:
     """The sample of a tree that `has_scores`; its variables are the tree's own, unread."""
+    draws, scores, names, order = _placed(tree)
+    scores = scores if order is None else scores[..., order]
     stats = tree[STATS].dataset
-    draws, scores = (stats[one].transpose("chain", "draw", ...) for one in (DRAWS, SCORES))
-    names, order = _labels(draws) or _kept_elsewhere(tree, draws.shape[-1]), _labels(scores)
-    if names and order and sorted(names) == sorted(order):  # labels say which score is whose
-        scores = scores[..., [order.index(name) for name in names]]
     diverging = stats["diverging"].transpose("chain", "draw") if "diverging" in stats else None
     flags = None if diverging is None else np.asarray(diverging.values)
     variables = tree if "posterior" in tree.children else None
     return Sample(draws.values, scores.values, names, diverging=flags, variables=variables)
+
+
+def stored_stream(
+    tree: "xarray.DataTree", draws: Any = None, scores: Any = None, block: int | None = None
+) -> Stream:
+    """The stream of a tree that `has_scores`, of which nothing is read.
+
+    Args:
+        tree: with names and variables.
+        draws: the array itself, if it can be read in a better way than through the tree.
+        scores: the same.
+        block: how many draws to read at once.
+    """
+    ours, theirs, names, order = _placed(tree)
+    variables = tree if "posterior" in tree.children else None
+    arrays = (ours, theirs) if draws is None else (draws, scores)
+    return Stream.of(lazy_sample(*arrays, names, variables, block, order))
+
+
+def _placed(
+    tree: "xarray.DataTree",
+) -> tuple["xarray.DataArray", "xarray.DataArray", list[str] | None, list[int] | None]:
+    """Draws and scores (chain, draw, dim), names, and which column of the scores is whose."""
+    stats = tree[STATS].dataset
+    draws, scores = (stats[one].transpose("chain", "draw", ...) for one in (DRAWS, SCORES))
+    names, order = _labels(draws) or _kept_elsewhere(tree, draws.shape[-1]), _labels(scores)
+    if names and order and sorted(names) == sorted(order):  # labels say which score is whose
+        place = [order.index(name) for name in names]
+        return draws, scores, names, None if place == sorted(place) else place
+    return draws, scores, names, None
 
 
 def _labels(array: "xarray.DataArray") -> list[str] | None:

@@ -29,7 +29,12 @@ def degrees_of_freedom(series: Series, ess: AnyArray) -> np.ndarray:
     square = (flat - flat.mean(axis=0)) ** 2
     spread = square.mean(axis=0)
     kurtosis = (square**2).mean(axis=0) / np.where(spread > 0, spread, 1.0) ** 2
-    draws = np.minimum(ess, chains * length)
+    return freedom_of(kurtosis, ess, chains * length)
+
+
+def freedom_of(kurtosis: AnyArray, ess: AnyArray, draws: int) -> np.ndarray:
+    """Degrees of freedom from the kurtosis of some series of so many draws."""
+    draws = np.minimum(ess, draws)
     return 1 / np.clip((PER_DEGREE + np.maximum(kurtosis - 3, 0) / TAILS) / draws, 1e-300, 1.0)
 
 

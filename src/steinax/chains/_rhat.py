@@ -1,6 +1,6 @@
 import numpy as np
 
-from .._types import Series
+from .._types import AnyArray, Series
 
 
 def split_rhat(series: Series) -> np.ndarray:
@@ -19,6 +19,10 @@ def split_rhat(series: Series) -> np.ndarray:
         return np.full(k, np.nan)
     half = length // 2
     split = np.concatenate([series[:, :half], series[:, -half:]])
-    between = half * split.mean(axis=1).var(axis=0, ddof=1)
-    within = split.var(axis=1, ddof=1).mean(axis=0)
-    return np.sqrt((between / within + half - 1) / half)
+    return rhat_of_halves(split.mean(axis=1), split.var(axis=1, ddof=1), half)
+
+
+def rhat_of_halves(means: AnyArray, variances: AnyArray, half: int) -> np.ndarray:
+    """Split R-hat from the means and variances of half chains of `half` draws, each (2 chain, k)."""
+    between = half * means.var(axis=0, ddof=1)
+    return np.sqrt((between / variances.mean(axis=0) + half - 1) / half)

@@ -59,7 +59,7 @@ def chain_statistics(series: Series, scale: AnyArray | None = None) -> ChainStat
 
     series = _finite(series)
     size = np.abs(series).max(axis=(0, 1)) if scale is None else np.asarray(scale)
-    floor = FLOOR * np.finfo(np.float64).eps * np.maximum(size, np.finfo(np.float64).tiny)
+    floor = floor_of(size)
     spread = np.ptp(series, axis=(0, 1))
     constant = spread <= floor
     unit = (series - series[0, 0]) / np.where(spread > 0, spread, 1.0)  # ArviZ knows no scale
@@ -77,6 +77,11 @@ def chain_statistics(series: Series, scale: AnyArray | None = None) -> ChainStat
         degrees_of_freedom(unit, np.where(constant, draws, ess)),
         batch_means(series),
     )
+
+
+def floor_of(size: AnyArray) -> np.ndarray:
+    """The standard error that rounding leaves of a mean of numbers of this size, (k,)."""
+    return FLOOR * np.finfo(np.float64).eps * np.maximum(size, np.finfo(np.float64).tiny)
 
 
 def _finite(series: Series) -> np.ndarray:
@@ -103,11 +108,11 @@ def controlled_statistics(series: Series, f: AnyArray, unseen: AnyArray) -> Chai
         unseen: the variance of the mean that the series does not show, (k,) or one for all.
     """
     found = chain_statistics(series, np.abs(f).max(axis=(0, 1)))
-    error = np.maximum(found.mcse, between_chain_error(np.asarray(series, np.float64)))
+    error = np.maximum(found.mcse, between_chain_error(np.asarray(series, np.float64).mean(axis=1)))
     return replace(found, mcse=np.hypot(error, np.sqrt(unseen)))
 
 
-def between_chain_error(series: Series) -> np.ndarray:
+def between_chain_error(means: AnyArray) -> np.ndarray:
     r"""The standard error that the chains' own means vouch for, (k,): a floor for any other.
 
     With $S^2$ the variance of the means of $M$ chains, $S^2 / M$ estimates the squared error of
@@ -115,14 +120,16 @@ def between_chain_error(series: Series) -> np.ndarray:
     the 99% quantile of $\chi^2_{M-1} / (M - 1)$, so that chains which agree are hardly ever charged
     for it. Zero for one chain.
 
-    >>> apart = np.arange(4.0)[:, None, None] + np.zeros((4, 100, 1))
-    >>> between_chain_error(apart).round(2).tolist()
+    Args:
+        means: of each chain, (chain, k).
+
+    >>> between_chain_error(np.arange(4.0)[:, None]).round(2).tolist()
     [0.33]
     """
     from scipy.special import chdtri
 
-    chains = series.shape[0]
+    chains = means.shape[0]
     if chains < 2:
-        return np.zeros(series.shape[2])
+        return np.zeros(means.shape[1])
     unlikely = chdtri(chains - 1, 0.01) / (chains - 1)
-    return np.sqrt(series.mean(axis=1).var(axis=0, ddof=1) / chains / unlikely)
+    return np.sqrt(means.var(axis=0, ddof=1) / chains / unlikely)

@@ -2,6 +2,7 @@
 
 from ._affine import AffineMap, standardise
 from ._funnel import FunnelMap, find_funnel
+from ._gather_chains import gather_chains
 from ._integrands import Integrands, integrands
 from ._sample import Sample
 from ._stream import Stream
@@ -15,6 +16,7 @@ __all__ = [
     "Stream",
     "Variables",
     "find_funnel",
+    "gather_chains",
     "integrands",
     "standardise",
 ]

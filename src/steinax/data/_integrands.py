@@ -1,29 +1,19 @@
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._precision import precision
-from .._types import Points, Series
-from ._sample import Sample, as_reals
-from ._variables import element
+from .._types import Series
+from ._pieces import Integrand, Piece, piece
+from ._sample import Sample
 
-type Integrand = str | Callable[..., ArrayLike] | ArrayLike
 type IntegrandSpec = Integrand | Mapping[str, Integrand] | Iterable[str]
 
 # Of the square roots of the smallest and largest number: within them a variance can be computed.
 LIMITS = np.array([1e4, 1e-4])
-# What jax raises for a function that asks for the value of its argument, as NumPy and `if` do.
-_NEEDS_VALUES = (
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-    jax.errors.ConcretizationTypeError,
-)
-_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Integrands(eqx.Module):
@@ -59,6 +49,50 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
     >>> integrands({"mu": "mu", "beta": "beta", "norm": lambda x: (x**2).sum()}, sample)
     Integrands(4: mu, beta[0], beta[1], norm)
     """
+    found = columns(f, sample)
+    return f if isinstance(f, Integrands) else found.read(0, len(found.names))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Integrands that are evaluated, or read, some columns at a time.
+
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(2, 50, 3))
+    >>> columns({"x": "x", "cube": lambda x: x**3}, Sample(x, -x)).read(2, 4)
+    Integrands(2: x[2], cube[0])
+    """
+
+    names: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    dtype: np.dtype
+
+    @property
+    def extra(self) -> int:
+        """Bytes that reading takes beside the columns themselves."""
+        return max(piece.extra for piece in self.pieces)
+
+    def read(self, start: int, stop: int) -> Integrands:
+        """The columns from one number to another."""
+        parts, first = [], 0
+        for one in self.pieces:
+            own = slice(max(start - first, 0), min(stop - first, len(one.names)))
+            if own.start < own.stop:
+                parts.append(one.read(own))
+            first += len(one.names)
+        names = self.names[start:stop]
+        values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        _check(values, names, self.dtype)
+        return Integrands(values.astype(self.dtype, copy=False), names)
+
+
+def columns(f: IntegrandSpec | Integrands, sample: Sample) -> Columns:
+    """Integrands of which nothing is evaluated yet but how many there are.
+
+    Args:
+        f: as for `integrands`.
+        sample: the draws on which to evaluate them.
+    """
     if not isinstance(sample, Sample):
         raise TypeError(
             f"the sample is a {type(sample).__name__}: give a Sample(draws, scores), after the integrands."
@@ -70,21 +104,22 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
                 f"{f.values.shape[1]} draws, not {sample.chains} of {sample.length}: evaluate them "
                 "on this one."
             )
-        return f
+        made = Piece(f.names, lambda part: np.asarray(f.values)[..., part])
+        return Columns(f.names, (made,), sample.dtype)
     named = _named(f)
     if not named:
         raise ValueError("no integrands given: name a dimension, or give a function or an array.")
-    parts = [_evaluate(label, one, sample) for label, one in named.items()]
-    values = np.concatenate([values for values, _ in parts], axis=-1)
-    names = tuple(name for _, names in parts for name in names)
-    twice = sorted({name for name in names if names.count(name) > 1}) if _repeats(names) else []
-    if twice:
+    pieces = tuple(piece(label, one, sample) for label, one in named.items())
+    names = tuple(name for one in pieces for name in one.names)
+    if not names:
+        raise ValueError("the integrands are empty: each must give at least one number per draw.")
+    if _repeats(names):
+        twice = min(name for name, count in Counter(names).items() if count > 1)
         raise ValueError(
-            f"two integrands are called {twice[0]!r}: give each its own name, in a dict such as "
+            f"two integrands are called {twice!r}: give each its own name, in a dict such as "
             '{"first": ..., "second": ...}.'
         )
-    _check(values, names, sample.dtype)
-    return Integrands(values.astype(sample.dtype, copy=False), names)
+    return Columns(names, pieces, sample.dtype)
 
 
 def _named(f: IntegrandSpec) -> dict[str, Any]:
@@ -109,8 +144,6 @@ def _repeats(names: Sequence[object]) -> bool:
 
 def _check(values: np.ndarray, names: tuple[str, ...], dtype: np.dtype) -> None:
     """Refuse what has no average: values that are not finite, or whose squares are not."""
-    if values.shape[-1] == 0:
-        raise ValueError("the integrands are empty: each must give at least one number per draw.")
     if not np.all(np.isfinite(values)):
         bad = names[int(np.argwhere(~np.isfinite(values))[0, 2])]
         raise ValueError(
@@ -128,105 +161,3 @@ def _check(values: np.ndarray, names: tuple[str, ...], dtype: np.dtype) -> None:
             f"the integrand {names[i]!r} is as large as {size[i]:.2g}, outside {low:.0e} to {high:.0e}, and "
             f"its variance is beyond {dtype}: give it in other units, such as a multiple of it."
         )
-
-
-def _evaluate(label: str, f: Integrand, sample: Sample) -> tuple[np.ndarray, list[str]]:
-    if isinstance(f, str):
-        return _by_name(label, f, sample)
-    if callable(f):
-        # what overflows, or is no number, is refused below
-        with precision(sample.dtype), np.errstate(all="ignore"):
-            array = _over_draws(label, f, _arguments(f, sample))
-        array = array.reshape(sample.chains, sample.length, *array.shape[1:])
-    else:
-        array = _reals(label, f)
-        if array.shape[:2] != (sample.chains, sample.length):
-            raise ValueError(
-                f"the integrand {label!r} has shape {array.shape}, but the sample has {sample.chains} "
-                f"chains of {sample.length} draws: its first two axes must be (chain, draw)."
-            )
-    shape = array.shape[2:]
-    names = [element(label, index) for index in np.ndindex(*shape)]
-    return array.reshape(sample.chains, sample.length, len(names)), names
-
-
-def _reals(label: str, values: object) -> np.ndarray:
-    """An array of real numbers; a boolean counts as 0 or 1."""
-    if getattr(getattr(values, "dtype", None), "kind", "") == "b":
-        values = np.asarray(values, dtype=np.float64)
-    return as_reals(values, f"values of the integrand {label!r}")
-
-
-def _by_name(label: str, name: str, sample: Sample) -> tuple[np.ndarray, list[str]]:
-    found = None if sample.variables is None else sample.variables.labelled(name)
-    if found is not None:
-        values, names = found
-        return _reals(label, values), [label + one[len(name) :] for one in names]
-    columns = _columns(name, sample)
-    if not columns:
-        own = () if sample.variables is None else sample.variables.names
-        known = [*own, *(one for one in sample.names if one not in own)]
-        raise ValueError(
-            f"no variable and no dimension is called {name!r}: the sample has {', '.join(known[:10])}"
-            f"{', ...' if len(known) > 10 else ''}. Use one of these, or a function of the draw."
-        )
-    return sample.draws[..., columns], [label + sample.names[i][len(name) :] for i in columns]
-
-
-def _columns(name: str, sample: Sample) -> list[int]:
-    """The dimensions of the draws that a name stands for: one, or the elements of a vector."""
-    return [i for i, n in enumerate(sample.names) if n == name or n.startswith(name + "[")]
-
-
-def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
-    """What a function is to be called with on each draw: variables by name, or the draw itself."""
-    try:
-        signature = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):  # some functions have none
-        return sample.x
-    names = [p.name for p in signature if p.default is p.empty and p.kind in _NAMED]
-    known = {name: _values(name, sample) for name in names}
-    missing = [name for name, values in known.items() if values is None]
-    if missing and len(names) > 1:
-        raise ValueError(
-            f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: let its "
-            "arguments be names of variables, or let it have one, the unconstrained draw x, (dim,)."
-        )
-    return sample.x if missing or not names else {name: known[name] for name in names}  # type: ignore
-
-
-def _values(name: str, sample: Sample) -> np.ndarray | None:
-    """A variable, or some dimensions of the draws, over all chains: (n, ...)."""
-    if sample.variables is not None and name in sample.variables:
-        values = np.asarray(sample.variables[name].values)
-        return values.reshape(sample.size, *values.shape[2:])
-    columns = _columns(name, sample)
-    if not columns:
-        return None
-    return sample.x[:, columns[0] if sample.names[columns[0]] == name else columns]
-
-
-def _over_draws(label: str, f: Callable, draws: Points | dict[str, np.ndarray]) -> np.ndarray:
-    """Map `f` over the draws by jax, or one by one where `f` is made of NumPy or asks for values."""
-
-    def one(row):
-        value = f(**row) if isinstance(row, dict) else f(row)
-        if value is None or isinstance(value, (str, Mapping, tuple, list)):
-            raise TypeError(
-                f"the integrand {label!r} gives a {type(value).__name__} for a draw: let it return a number "
-                "or an array of numbers."
-            )
-        return value
-
-    try:
-        try:
-            return _reals(label, jax.vmap(one)(jax.tree.map(jax.numpy.asarray, draws)))
-        except _NEEDS_VALUES:
-            n = len(jax.tree.leaves(draws)[0])
-            each = (jax.tree.map(lambda values, i=i: values[i], draws) for i in range(n))
-            rows = [np.asarray(one(row)) for row in each]
-            return _reals(label, [row * 1.0 if row.dtype == bool else row for row in rows])
-    except Exception as error:
-        what = f"of {', '.join(draws)}" if isinstance(draws, dict) else "of one draw x, (dim,)"
-        error.add_note(f"This came from the integrand {label!r}: a function {what}.")
-        raise

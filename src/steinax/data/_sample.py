@@ -55,12 +55,7 @@ class Sample(eqx.Module):
                 "its own score, a gradient with one entry per dimension. Give both as "
                 "(chain, draw, dim)."
             )
-        self.names = _as_names(names, self.dim)
-        if len(self.names) != self.dim or len(set(self.names)) != self.dim:
-            raise ValueError(
-                f"{len(self.names)} names for {self.dim} dimensions: give one distinct name for each "
-                "column of the draws, or none at all."
-            )
+        self.names = as_names(names, self.dim)
         self.diverging = None if diverging is None else _as_flags(diverging, self.draws.shape[:2])
         self.variables = None if variables is None else Variables(variables)
         if self.variables is not None and self.variables.sizes != self.draws.shape[:2]:
@@ -121,13 +116,19 @@ class Sample(eqx.Module):
         return f"Sample({chains} x {self.length} draws, {dims}: {shown})"
 
 
-def _as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
+def as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
+    """One distinct name for each dimension, `x[0]`, `x[1]`, ... when none are given."""
     if names is None:
         return tuple(f"x[{i}]" for i in range(dim))
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ValueError(
             f"the names {names!r} are not a list of strings: give one string for each column of the "
             'draws, such as names=["mu", "tau"].'
+        )
+    if len(names) != dim or len(set(names)) != dim:
+        raise ValueError(
+            f"{len(names)} names for {dim} dimensions: give one distinct name for each column of the draws, "
+            "or none at all."
         )
     return tuple(names)
 
@@ -145,8 +146,8 @@ def _as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
             f"{what} have shape {array.shape}: give (chain, draw, dim), or (draw, dim) for one chain. "
             "For a one-dimensional target add an axis: draws[..., None]."
         )
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
+    if not np.isfinite(array).all():
+        bad = np.argwhere(~np.isfinite(array))
         chain, draw, column = bad[0]
         raise ValueError(
             f"{what} hold {len(bad)} values that are not finite, the first at chain {chain}, draw "

@@ -112,7 +112,7 @@ class Variables:
         for labels in (_labels(base, array), _labels(base, array.drop_vars(array.coords))):
             if name in labels:
                 place = np.unravel_index(labels.index(name), array.shape[2:])
-                return np.asarray(array[..., *place].values)[..., None], [name]
+                return read(array[..., *place])[..., None], [name]
         raise KeyError(
             f"{base!r} has no element [{index}: its elements are {', '.join(_labels(base, array)[:5])}, ... "
             "Use one of these."
@@ -164,5 +164,15 @@ def element(name: str, index: Iterable[object]) -> str:
 
 
 def _elements(name: str, array: "xarray.DataArray") -> tuple[AnyArray, list[str]]:
-    values = np.asarray(array.values)
+    values = read(array)
     return values.reshape(*values.shape[:2], -1), _labels(name, array)
+
+
+def read(array: Any) -> np.ndarray:
+    """The numbers of an array, computed in this thread if it is dask's.
+
+    A worker of a cluster that asked the cluster for them would wait for itself.
+    """
+    if hasattr(array, "compute"):
+        array = array.compute(scheduler="synchronous")
+    return np.asarray(array)

@@ -3,6 +3,8 @@
 from ._audited import AuditMode, AuditWarning
 from ._candidates import Candidates
 from ._estimate import estimate
+from ._many import memory_plan
+from ._memory import MemoryPlan
 from ._result import Estimate
 from ._splits import AbstractSplit, CrossFit, HoldOut, InSample
 from ._weigh import weigh
@@ -17,8 +19,10 @@ __all__ = [
     "Estimate",
     "HoldOut",
     "InSample",
+    "MemoryPlan",
     "Resampled",
     "WeightedDraws",
     "estimate",
+    "memory_plan",
     "weigh",
 ]

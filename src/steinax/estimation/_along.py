@@ -6,9 +6,10 @@ import numpy as np
 
 from ..data._affine import DRAWS_PER_DIM
 from ..solvers import Folds
-from ._arena import Arena, Trial, side_by_side
-from ._quick import cross_fit, trial_from
+from ._arena import Arena
+from ._least_squares import cross_fit
 from ._recipes import Recipe
+from ._trials import Trial, side_by_side, trial_of
 
 STRENGTHS = 10.0 ** np.arange(-3.0, 1.5, 0.5)  # of the ridge, over the median size of a score
 POWERS = (0, 1, 2, 3)  # of what is along the direction
@@ -81,7 +82,7 @@ def along_directions(arena: Arena) -> list[Trial]:
         if any(one is None for one in each):
             break
         recipe = Recipe(power + 1, along=True)
-        trials.append(side_by_side([trial_from(recipe, one) for one in each if one is not None]))
+        trials.append(side_by_side([trial_of(recipe, one) for one in each if one is not None]))
     return trials
 
 

@@ -1,8 +1,8 @@
 """Where candidates are tried: draws, integrands and folds."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise, starmap
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import equinox as eqx
 import jax
@@ -16,37 +16,16 @@ from ..kernels import AbstractKernel, ExponentialDotProduct
 from ..kernels._pairs import CoordinatePairs
 from ..solvers import Folds
 from ..solvers._linear_map import DualMap
-from ..solvers._penalty_grid import held_out_grid, held_out_once, linear_map_once, spectrum
+from ..solvers._penalty_grid import held_out_grid, held_out_nested, linear_map_once, spectrum
 from ..solvers._problem import LeftOut
 from ._large import landmark_errors
-from ._recipes import NOISES, POLYNOMIAL_NOISES, Grid, Recipe, affordable
-from ._scores import held_out_variance
+from ._least_squares import cross_fit
+from ._recipes import NOISES, POLYNOMIAL_NOISES, Grid, Recipe, affordable, polynomial_size
+from ._trials import LEAST, Trial, trial_of
 
-LEAST = 1e-35  # variance of an integrand of variance 1: less is rounding error
 WHOLE = 3000  # draws up to which kernels are centred on all of them
+COLUMNS = 120  # of a cubic polynomial beside a kernel
 NARROWEST, WIDEST = 0.25, 256.0  # as far as a grid may widen itself
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A candidate's f - g on all draws, each held out, and what may be said of it.
-
-    Attributes:
-        recipe: of the candidate.
-        rest: f - g, (n, k).
-        variance: to reckon with, (k,).
-        intercepts: of the fits that left out one fold each, (fold, k).
-    """
-
-    recipe: Recipe
-    rest: np.ndarray
-    variance: np.ndarray
-    intercepts: np.ndarray
-
-    def scaled(self, scale: np.ndarray) -> "Trial":
-        """The same for integrands that are larger by a factor each, (k,)."""
-        variance = self.variance * scale**2
-        return Trial(self.recipe, self.rest * scale, variance, self.intercepts * scale)
 
 
 @dataclass(frozen=True)
@@ -83,6 +62,13 @@ class Arena:
         """Whether there are draws enough for a polynomial without a penalty."""
         return affordable(degree, self.x.shape[1], len(self.x) * (1 - 1 / len(self.folds)))
 
+    def degrees(self) -> tuple[int, ...]:
+        """Those of the polynomials that a kernel may have beside it."""
+        dim = self.x.shape[1]
+        cheap = [degree for degree in (0, 1, 2) if self.affords(degree)]
+        cubic = self.affords(3) and polynomial_size(3, dim) <= COLUMNS
+        return (*cheap, 3) if cubic else tuple(cheap)
+
     def survey(self, grids: tuple[Grid, ...], widen: bool) -> list[Trial]:
         """Every candidate of some grids.
 
@@ -116,39 +102,74 @@ class Arena:
             return NARROWEST
         return max(float(np.sqrt(2) / self.median), NARROWEST)
 
-    def _penalties(self, grid: Grid, factor: float) -> Iterator[Trial]:
+    def _penalties(self, grid: Grid, factor: float) -> list[Trial]:
         """Every polynomial and penalty with one kernel."""
         kernel, size = self._gram(grid.kernel, factor)
         if not np.isfinite(size):
-            return
-        decomposed = spectrum(kernel)
-        for degree in filter(self.affords, grid.degrees):
-            columns = columns_of(degree, self.x, self.score)
-            noises = jnp.asarray(NOISES) * size
-            found = held_out_grid(decomposed, columns, self.f, noises, self.folds)
-            recipes = [Recipe(degree, grid.kernel, factor, noise) for noise in NOISES]
-            yield from trials_of(recipes, found)
+            return []
+        columns, sizes = self._nested_columns
+        noises = jnp.asarray(NOISES) * size
+        found = held_out_grid(spectrum(kernel), columns, self.f, noises, self.folds, sizes)
+        parts = [np.asarray(part) for part in found]
+        return [
+            trial_of(Recipe(degree, grid.kernel, factor, noise), LeftOut(*(p[i, j] for p in parts)))
+            for j, degree in enumerate(self.degrees())
+            if degree in grid.degrees
+            for i, noise in enumerate(NOISES)
+        ]
+
+    def beside(self, recipe: Recipe, degrees: tuple[int, ...]) -> list[Trial]:
+        """The kernel of a recipe with several polynomials beside it: one factorisation for all.
+
+        None where the kernel overflows, the tails being too heavy.
+        """
+        assert recipe.kernel is not None
+        kernel, size = self._gram(recipe.kernel, recipe.factor)
+        if not np.isfinite(size):
+            return []
+        columns, sizes = self._nested_columns
+        noise = jnp.asarray(recipe.noise * size)
+        found = held_out_nested(kernel, columns, self.f, noise, self.folds, sizes)
+        parts = [np.asarray(part) for part in found]
+        return [
+            trial_of(replace(recipe, degree=degree), LeftOut(*(part[j] for part in parts)))
+            for j, degree in enumerate(self.degrees())
+            if degree in degrees
+        ]
+
+    @cached_property
+    def _nested_columns(self) -> tuple[AnyArray, tuple[int, ...]]:
+        """The columns of the largest polynomial, and how many of them each degree has."""
+        degrees, dim = self.degrees(), self.x.shape[1]
+        columns = columns_of(degrees[-1], self.x, self.score)
+        return columns, tuple(1 + polynomial_size(degree, dim) for degree in degrees)
 
     def penalised(self, degree: int) -> list[Trial]:
         """A polynomial that has more coefficients than there are draws, at several penalties."""
         kernel, size = self._polynomial_gram(degree)
         noises = jnp.asarray(POLYNOMIAL_NOISES) * size
         columns = columns_of(0, self.x, self.score)
-        found = held_out_grid(spectrum(kernel), columns, self.f, noises, self.folds)
-        return list(trials_of([Recipe(degree, noise=noise) for noise in POLYNOMIAL_NOISES], found))
+        found = held_out_grid(spectrum(kernel), columns, self.f, noises, self.folds, (1,))
+        parts = [np.asarray(part) for part in found]
+        return [
+            trial_of(Recipe(degree, noise=noise), LeftOut(*(part[i, 0] for part in parts)))
+            for i, noise in enumerate(POLYNOMIAL_NOISES)
+        ]
 
     def trial(self, recipe: Recipe) -> Trial | None:
-        """Cross-fit one candidate; None where its kernel overflows, the tails being too heavy."""
+        """Cross-fit one candidate; None where its columns depend on each other.
+
+        Kernels too, where draws are many: None if they overflow, the tails being too heavy.
+        """
         if recipe.kernel is None and recipe.degree == 0:
             f = np.asarray(self.f)
             mean = np.broadcast_to(f.mean(axis=0), (len(self.folds), f.shape[1]))
             return Trial(recipe, f, np.maximum(f.var(axis=0), LEAST), mean)
         if len(self.x) > WHOLE:
             return self._large(recipe)
-        kernel, columns, noise = self._system(recipe)
-        if not np.isfinite(noise):
-            return None
-        return trial_of(recipe, held_out_once(kernel, columns, self.f, noise, self.folds))
+        columns = np.asarray(columns_of(recipe.degree, self.x, self.score))
+        found = cross_fit(columns[:, 1:], np.asarray(self.f), self.folds)
+        return None if found is None else trial_of(recipe, found)
 
     def _large(self, recipe: Recipe) -> Trial | None:
         """The same without a matrix of all pairs."""
@@ -240,51 +261,3 @@ def columns_of(degree: int, x: Points, score: Points) -> AnyArray:
         return ones
     features = Polynomial(degree).feature_matrix(None, x, score)
     return jnp.concatenate([ones, features], axis=1)
-
-
-def trial_of(recipe: Recipe, found: LeftOut) -> Trial:
-    """A candidate, from what leaving out each fold in turn gave."""
-    variance = variance_of(found.rest, found.variance)
-    return Trial(recipe, *map(np.asarray, (found.rest, variance, found.intercepts)))
-
-
-def trials_of(recipes: Iterable[Recipe], found: LeftOut) -> Iterator[Trial]:
-    """Candidates of several noises, from a grid of them."""
-    variance = variance_of(found.rest, found.variance)
-    arrays = map(np.asarray, (found.rest, variance, found.intercepts))
-    return starmap(Trial, zip(recipes, *arrays, strict=True))
-
-
-@eqx.filter_jit
-def variance_of(rest: AnyArray, variance: AnyArray) -> AnyArray:
-    """The held-out variance to reckon with, never zero."""
-    return jnp.maximum(held_out_variance(rest, variance), LEAST)
-
-
-def side_by_side(trials: Sequence[Trial]) -> Trial:
-    """One candidate for all integrands, from one for each."""
-    rest, intercepts = (
-        np.concatenate([getattr(trial, part) for trial in trials], axis=1)
-        for part in ("rest", "intercepts")
-    )
-    variance = np.concatenate([trial.variance for trial in trials])
-    return Trial(trials[0].recipe, rest, variance, intercepts)
-
-
-def shortlist(trials: list[Trial], length: int) -> list[Recipe]:
-    """The best recipe of each kernel over all integrands, then those that help the worst served.
-
-    They are judged by the sum over integrands of the logarithm of the best variance among them.
-    """
-    scores = np.log(np.array([trial.variance for trial in trials]))
-    by_kernel: dict[object, list[int]] = {}
-    for i, trial in enumerate(trials):
-        by_kernel.setdefault(trial.recipe.kernel, []).append(i)
-    picked = [min(mine, key=lambda i: scores[i].sum()) for mine in by_kernel.values()]
-    while picked and len(picked) < length:
-        best = scores[picked].min(axis=0)
-        gain = np.minimum(scores, best).sum(axis=1)
-        if not gain.min() < best.sum():
-            break
-        picked.append(int(np.argmin(gain)))
-    return [trials[i].recipe for i in picked]

@@ -1,6 +1,5 @@
 """The estimate with nothing given: coordinates, candidates and their choice."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -11,31 +10,32 @@ from ..chains import chain_statistics
 from ..data import Integrands, Sample
 from ..fitting import standardised
 from ..kernels import MedianHeuristic
+from ..kernels._pairs import CoordinatePairs
 from ..solvers import Folds
 from ..solvers._linear_map import DualMap
 from ._along import along_directions
-from ._arena import WHOLE, Arena, Trial, shortlist, straightened
+from ._arena import WHOLE, Arena, straightened
 from ._choice import Choice, choose
 from ._directions import INTEGRANDS, directional
 from ._quick import polynomials, quick_arena
-from ._recipes import GRIDS, OF_PAIRS, QUIETEST, THOROUGH, Recipe, polynomial_size
+from ._recipes import GRIDS, SPREAD, Recipe, polynomial_size
+from ._search import search
 from ._splits import CrossFit
+from ._trials import Trial, shortlist
 
 FOLDS = 24  # or a few more, so that each chain has as many
 SEPARATION = 4  # autocorrelation times that a fold should last
-PILOT = 240  # draws on which every candidate is tried first
+PILOT = 240  # draws on which every kernel is tried first, where there are too many for all pairs
+FEW = 480  # draws up to which every kernel is tried on all
 COLUMNS = 120  # of a polynomial that is tried alone
 MANY_COLUMNS = 500  # the same, where draws are many
 MANY = 30_000  # draws beyond which only polynomials are tried
-SHORTLIST = 4  # kernels that go on from the pilot to all draws
-HARD = 1e-6  # of the plain variance: where more is left, the search goes on
-LONGEST = 1500  # draws for which it may
+SHORTLIST = 3  # kernels that go on from the pilot to all draws
 DIMENSIONS = 30  # from which on a kernel of all coordinates is too coarse
 PAIRS = (5, 30)  # dimensions in which functions of single coordinates and of pairs are tried
-STEPS = 2  # towards less noise, beyond what a pilot chose
+STARTS = 7  # kernels that a search begins with
 NOTHING = 1e-10  # of the variance: what leaves less is perfect for an integrand
 WORST = 1.5  # times the plain variance: the most that weights may leave of an integrand
-HELPS = 0.02  # of the variance, by which a step must lower it
 
 
 def automatic(
@@ -117,7 +117,7 @@ def _quick_trials(arena: Arena) -> list[Trial]:
 
 
 def _trials(arena: Arena) -> list[Trial]:
-    """Plain Monte Carlo, polynomials and kernels, more of them where they help little."""
+    """Plain Monte Carlo, polynomials and kernels: all of a grid, or what a search finds."""
     n, dim = arena.x.shape
     columns = COLUMNS if n <= WHOLE else MANY_COLUMNS
     degrees = [degree for degree in (0, 1, 2, 3) if polynomial_size(degree, dim) <= columns]
@@ -126,17 +126,15 @@ def _trials(arena: Arena) -> list[Trial]:
         return trials
     if dim >= DIMENSIONS and n <= WHOLE:
         return trials + _in_many_dimensions(arena)
-    if n <= 2 * PILOT:
+    if n <= FEW:
         return trials + arena.survey(GRIDS, widen=True)
+    if n <= WHOLE:
+        pairs = PAIRS[0] <= dim <= PAIRS[1]
+        starts = [one for one in SPREAD if pairs or one.kernel is not CoordinatePairs]
+        return trials + search(arena, trials, starts[:STARTS])
     pilot = arena.thinned(PILOT)
-    length = SHORTLIST if n <= LONGEST else 3
-    for recipe in shortlist(pilot.survey(GRIDS, widen=False), length):
+    for recipe in shortlist(pilot.survey(GRIDS, widen=False), SHORTLIST):
         trials += _grown(arena, pilot, recipe)
-    left = np.min([trial.variance for trial in trials], axis=0) / trials[0].variance
-    if n <= LONGEST and np.log(left).mean() > np.log(HARD):
-        trials += arena.survey(THOROUGH, widen=False)
-        if PAIRS[0] <= dim <= PAIRS[1]:
-            trials += arena.survey((OF_PAIRS,), widen=False)
     return trials
 
 
@@ -148,20 +146,12 @@ def _in_many_dimensions(arena: Arena) -> list[Trial]:
     return trials
 
 
-def _grown(arena: Arena, pilot: Arena, recipe: Recipe) -> Iterator[Trial]:
-    """A pilot's recipe for all draws: more of them bear finer detail and less penalty."""
+def _grown(arena: Arena, pilot: Arena, recipe: Recipe) -> list[Trial]:
+    """A pilot's recipe for all draws, where they are many: they bear finer detail."""
     if recipe.factor > 1:
         finer = max(recipe.factor / 2, arena.least_factor(recipe.kernel))
         recipe = replace(recipe, factor=finer)
     if recipe.degree == 1 and arena.affords(2) and not pilot.affords(2):
         recipe = replace(recipe, degree=2)
-    best = np.inf
-    for _ in range(1 + STEPS if len(arena.x) <= WHOLE else 1):
-        trial = arena.trial(recipe)
-        if trial is None:
-            return
-        yield trial
-        now = np.log(trial.variance).mean()
-        if now > best - HELPS or recipe.noise < QUIETEST:
-            return
-        best, recipe = now, replace(recipe, noise=recipe.noise / 100)
+    trial = arena.trial(recipe)
+    return [] if trial is None else [trial]

@@ -25,10 +25,9 @@ class Candidates(eqx.Module):
     mixture: AnyArray
     names: tuple[str, ...] = eqx.field(static=True)
 
-    def of(self, integrand: int) -> "Candidates":
-        """The same for one integrand."""
-        own = slice(integrand, integrand + 1)
-        return Candidates(self.left[:, own], self.mixture[:, own], self.names)
+    def of(self, some: list[int]) -> "Candidates":
+        """The same for some of the integrands."""
+        return Candidates(self.left[:, some], self.mixture[:, some], self.names)
 
     def __repr__(self) -> str:
         tiny = np.finfo(float).tiny

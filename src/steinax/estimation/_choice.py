@@ -6,9 +6,9 @@ import numpy as np
 
 from .._types import AnyArray
 from ..solvers import Folds
-from ._arena import Trial
 from ._candidates import Candidates
 from ._stability import moves
+from ._trials import Trial
 
 MARGIN = 3.0  # standard errors below the plain variance that a control variate must be, roughly
 MIXED = 8  # candidates at most in a mixture
@@ -66,12 +66,14 @@ def choose(trials: list[Trial], autocorrelation: AnyArray, folds: Folds) -> Choi
     """
     variance = np.array([trial.variance for trial in trials])
     series = np.array([trial.rest for trial in trials])
-    _, n, k = series.shape
+    n = series.shape[1]
     clearly = 1 - MARGIN / np.sqrt(n)
-    mixture = np.zeros((len(trials), k))
-    for i in range(k):
-        usable = _usable(variance[:, i], clearly)
-        mixture[usable, i] = _mix(series[usable, :, i], variance[usable, i])
+    mixture = np.zeros_like(variance)
+    order, usable = _best(variance, clearly)
+    moments = np.array(
+        [_moments(series[own, :, i], variance[own, i]) for i, own in enumerate(order.T)]
+    )
+    np.put_along_axis(mixture, order, _mix(moments, usable.T).T, axis=0)
     rest = np.einsum("jk,jnk->nk", mixture, series)
     moved = moves(series, np.array([trial.intercepts for trial in trials]), folds)
     moved[0] = 0.0  # plain averages move as averages do
@@ -108,25 +110,42 @@ def _disagreement(apart: np.ndarray, errors: np.ndarray, own: np.ndarray) -> np.
     return np.maximum(excess, 0.0)
 
 
-def _usable(variance: np.ndarray, ratio: float) -> np.ndarray:
-    """The best few candidates; plain Monte Carlo alone where nothing is clearly better."""
-    order = np.argsort(variance)[:MIXED]
-    if variance[order[0]] >= ratio * variance[0]:
-        return np.array([0])
-    return order[variance[order] <= NEAR * variance[order[0]]]
+def _best(variance: np.ndarray, ratio: float) -> tuple[np.ndarray, np.ndarray]:
+    """The best few candidates of each integrand, the best first, and which of them are good enough.
+
+    Both (few, k). Where nothing is clearly better than plain Monte Carlo, it comes first, alone.
+    """
+    order = np.argsort(variance, axis=0)[:MIXED]
+    sorted_ = np.take_along_axis(variance, order, axis=0)
+    usable = sorted_ <= NEAR * sorted_[0]
+    plain = sorted_[0] >= ratio * variance[0]
+    order[:, plain] = np.arange(len(order))[:, None]
+    usable[:, plain] = np.arange(len(order))[:, None] == 0
+    return order, usable
 
 
-def _mix(series: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Weights, none negative, of least variance, by exponentiated gradients."""
+def _moments(series: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """The covariance of some candidates' series, (few, few), each as large as it is to be feared."""
     centred = series - series.mean(axis=1, keepdims=True)
     moments = centred @ centred.T / centred.shape[1]
     shown = np.diag(moments)
     scale = np.sqrt(np.maximum(variance / np.where(shown > 0, shown, variance), 1.0))
-    moments = moments * np.outer(scale, scale)
-    weights = np.full(len(series), 1 / len(series))
-    for _ in range(STEPS if len(series) > 1 else 0):
-        slope = moments @ weights
-        level = weights @ slope
-        weights = weights * np.exp(-0.5 * (slope / max(level, np.finfo(float).tiny) - 1))
-        weights = weights / weights.sum()
+    return moments * np.outer(scale, scale)
+
+
+def _mix(moments: np.ndarray, usable: np.ndarray) -> np.ndarray:
+    """Weights of least variance, none negative, by exponentiated gradients: (k, few).
+
+    Args:
+        moments: the covariances of the candidates of each integrand, (k, few, few).
+        usable: those that may have a weight, (k, few).
+    """
+    weights = usable / usable.sum(axis=1, keepdims=True)
+    both = usable[:, :, None] & usable[:, None, :]
+    moments = np.where(both, moments, 0.0)
+    for _ in range(STEPS):
+        slope = (moments @ weights[..., None])[..., 0]
+        level = np.maximum((weights * slope).sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        weights = weights * np.exp(-0.5 * (slope / level - 1))
+        weights /= weights.sum(axis=1, keepdims=True)
     return weights

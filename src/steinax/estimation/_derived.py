@@ -10,6 +10,7 @@ from .._precision import precision
 from .._types import AnyArray
 from ..chains import ChainStatistics, correlation
 
+LARGEST = 4e9  # bytes of a covariance
 BENT = 0.5  # standard errors off a straight line, one standard error away, that are too many
 
 
@@ -38,6 +39,12 @@ def derive(
 def covariance(error: AnyArray, batches: AnyArray) -> np.ndarray:
     """The covariance of averages, from their standard errors and the batches of their series."""
     error = np.atleast_1d(error)
+    size = 8 * len(error) ** 2
+    if size > LARGEST:
+        raise MemoryError(
+            f"the covariance of {len(error)} estimates takes {size / 1e9:.0f} GB: ask for that of some, "
+            'estimate[["a", "b"]].covariance, or use the factors in estimate.batches.'
+        )
     return correlation(np.reshape(batches, (-1, len(error)))) * np.outer(error, error)
 
 

@@ -5,9 +5,11 @@ import jax.numpy as jnp
 
 from .._types import AnyArray, Values
 from ..kernels._directional import Directional
-from ..solvers._penalty_grid import held_out_once
-from ._arena import Arena, Trial, columns_of, gram_of, side_by_side, trial_of
+from ..solvers._penalty_grid import held_out_nested
+from ..solvers._problem import LeftOut
+from ._arena import Arena, columns_of, gram_of
 from ._recipes import Recipe
+from ._trials import Trial, side_by_side, trial_of
 
 INTEGRANDS = 32  # each has a factorisation of its own
 
@@ -25,8 +27,9 @@ def directional(arena: Arena) -> Trial:
         kernel = Directional(direction, 2.0, recipe.factor * arena.median)
         gram, size, _ = gram_of(kernel, arena.x, arena.score)
         own = arena.f[:, i : i + 1]
-        found.append(held_out_once(gram, columns, own, recipe.noise * size, arena.folds))
-    return side_by_side([trial_of(recipe, one) for one in found])
+        noise, sizes = recipe.noise * size, columns.shape[1:]
+        found.append(held_out_nested(gram, columns, own, noise, arena.folds, sizes))
+    return side_by_side([trial_of(recipe, LeftOut(*(part[0] for part in one))) for one in found])
 
 
 @jax.jit

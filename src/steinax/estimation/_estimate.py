@@ -1,26 +1,31 @@
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from .._precision import precision
 from .._progress import progress
 from .._show import describe
-from .._types import Key
+from .._types import Key, Values
 from ..chains import ChainStatistics, chain_statistics, controlled_statistics
-from ..data import Integrands, Sample, Stream, integrands
-from ..data._integrands import IntegrandSpec
+from ..data import Integrands, Sample, Stream
+from ..data._integrands import IntegrandSpec, columns
 from ..families import AbstractFamily, Polynomial
 from ..fitting import prepare, random_key
 from ..objectives import AbstractObjective, AbstractPenalty
-from ..solvers import AbstractSolver, Auto, Exact
+from ..solvers import AbstractSolver, Auto, Exact, Problem
 from ._audited import AuditMode, audited, with_audit
 from ._automatic import automatic
 from ._choice import Choice
+from ._many import controller, in_blocks, nothing
+from ._memory import plan_blocks
 from ._result import Estimate, beside
 from ._splits import AbstractSplit, Controlled, CrossFit
+from ._stream_runs import Working
 from ._streaming import stream_held_out, stream_problem
-from ._tails import without_heavy
 
 
 def estimate(
@@ -35,6 +40,9 @@ def estimate(
     key: Key | None = None,
     quick: bool = False,
     audit: AuditMode = "raise",
+    memory: float | None = None,
+    client: Any = None,
+    keep: str | os.PathLike[str] | None = None,
 ) -> Estimate:
     r"""Estimate expectations under the target, with a far smaller error than plain averages have.
 
@@ -44,7 +52,8 @@ def estimate(
     integrand; plain Monte Carlo is one of them.
 
     Args:
-        f: the integrands: a name, a function of one draw, an array, or a dict of these.
+        f: the integrands: a name, a function of one draw, an array, or a dict of these. Arrays of zarr,
+            dask, h5py and xarray stay where they are until some of their columns are needed.
         sample: the draws and scores, in memory or as a stream of blocks.
         family: of control variates; chosen from the draws by default (for a stream
             `Polynomial(2)`). The arguments below go with a family of your own.
@@ -58,6 +67,12 @@ def estimate(
         audit: what to do if the scores are not those of the draws (see `audit`): `"raise"`; `"warn"`;
             `"unadjusted"` for samplers without a Metropolis step, whose draws are expected to fail;
             or `"off"`, not to look.
+        memory: bytes that may be taken, half of what is free by default. Integrands that need more are
+            read and estimated in blocks, from one factorisation: see `memory_plan`.
+        client: a `dask.distributed.Client` whose workers read the blocks of a stream; by default the
+            threads of this process do.
+        keep: a folder for what is found of a stream's blocks, so that a long run that was stopped goes on
+            where it was when it is started again.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -67,24 +82,35 @@ def estimate(
     """
     if isinstance(sample, Stream):
         family = Polynomial(2) if family is None else family
-        return _from_stream(f, sample, family, split, penalty, objective, solver, audit)
-    wanted = integrands(f, sample)
+        working = Working(client, keep)
+        return _from_stream(f, sample, family, split, penalty, objective, solver, audit, working)
+    if (client, keep) != (None, None):
+        raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")
+    found = columns(f, sample)
     report = audited(sample, audit)
     if family is None:
         _refuse(split, penalty, objective, solver)
-        return with_audit(_chosen(wanted, sample, quick), report, audit)
+        plan = plan_blocks(len(found.names), sample, None, found.extra, memory)
+        made = in_blocks(found, plan, lambda wanted: _chosen(wanted, sample, quick))
+        return with_audit(made, report, audit)
     if quick:
         raise ValueError("quick is for the choice of a family, and one is given: leave one out.")
-    split = CrossFit() if split is None else split
+    split, solver = CrossFit() if split is None else split, Auto() if solver is None else solver
     with precision(sample.dtype), progress("estimating"):
-        problem, _ = prepare(wanted, sample, family, penalty, objective)
-        solver = Auto() if solver is None else solver
-        controlled, tails = without_heavy(
-            problem, lambda one: split.control(one, sample.chains, solver, random_key(key))
-        )
-    controlled = replace(controlled, note=controlled.note + tails)
+        problem, _ = prepare(nothing(sample), sample, family, penalty, objective)
+        plan = plan_blocks(len(found.names), sample, problem, found.extra, memory)
+        control = controller(problem, plan, split, sample.chains, solver, random_key(key))
+        made = in_blocks(found, plan, lambda wanted: _fitted(wanted, control, problem))
+    return with_audit(made, report, audit)
+
+
+def _fitted(
+    wanted: Integrands, control: Callable[[Values], Controlled], problem: Problem
+) -> Estimate:
+    """The estimate of some integrands with a given family."""
+    controlled = control(jnp.asarray(wanted.values).reshape(problem.x.shape[0], -1))
     chosen = (describe(problem.family),) * len(wanted.names)
-    return with_audit(_assemble(wanted, controlled, chosen), report, audit)
+    return _assemble(wanted, controlled, chosen)
 
 
 def _refuse(*given: object) -> None:
@@ -104,6 +130,7 @@ def _from_stream(
     objective: AbstractObjective | None,
     solver: AbstractSolver | None,
     audit: AuditMode,
+    working: Working,
 ) -> Estimate:
     split = CrossFit() if split is None else split
     if isinstance(f, Integrands) or not (solver is None or isinstance(solver, (Auto, Exact))):
@@ -111,12 +138,14 @@ def _from_stream(
             "a stream is fitted exactly, from moments, block by block: give integrands by name or as "
             "functions of the draw, and no solver."
         )
-    with precision(np.float64), progress("estimating from blocks"):
-        problem, coordinates, n, some = stream_problem(stream, family, penalty, objective)
+    with precision(np.float64):
+        problem, coordinates, n, some = stream_problem(stream, family, penalty, objective, working)
         report = audited(some, audit)
-        wanted, controlled = stream_held_out(f, stream, split, problem, coordinates, n)
-    chosen = (describe(problem.family),) * len(wanted.names)
-    return with_audit(_assemble(wanted, controlled, chosen), report, audit)
+        better, plain, names, note = stream_held_out(
+            f, stream, split, problem, coordinates, n, working
+        )
+    chosen = (describe(problem.family),) * len(names)
+    return with_audit(beside(better, plain, names, chosen, note), report, audit)
 
 
 def _assemble(wanted: Integrands, controlled: Controlled, chosen: tuple[str, ...]) -> Estimate:

@@ -7,14 +7,14 @@ from ..data._affine import DRAWS_PER_DIM
 from ..families._monomials import layers
 from ..solvers import Folds
 from ..solvers._problem import LeftOut
-from ._arena import LEAST, Arena, Trial, straightened
+from ._arena import Arena, straightened
+from ._least_squares import cross_fit
 from ._recipes import Recipe, polynomial_size
-from ._scores import held_out_variance
+from ._trials import Trial, trial_of
 
 COLUMNS = 500  # of a polynomial of more than one degree
 DEGREE = 6  # at most
 SINGLE = 3  # the same of single dimensions
-RANK = 1e-11  # of the largest: a column that is smaller once the others are taken away is not one
 
 
 def quick_arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
@@ -31,7 +31,7 @@ def polynomials(arena: Arena) -> list[Trial]:
     Where those of all dimensions together have too many coefficients, those of single ones are added.
     """
     plain = arena.trial(Recipe(0))
-    found = [plain, *(trial_of(arena, recipe) for recipe in _recipes(arena))]
+    found = [plain, *(_fitted(arena, recipe) for recipe in _recipes(arena))]
     return [trial for trial in found if trial is not None]
 
 
@@ -49,23 +49,14 @@ def _recipes(arena: Arena) -> list[Recipe]:
     return recipes
 
 
-def trial_of(arena: Arena, recipe: Recipe) -> Trial | None:
+def _fitted(arena: Arena, recipe: Recipe) -> Trial | None:
     """Cross-fit one polynomial; None where its columns depend on each other."""
     x, score, f = (np.asarray(one) for one in (arena.x, arena.score, arena.f))
     if recipe.single:
         found = single_fit(x, score, f, recipe.degree, arena.folds)
     else:
         found = cross_fit(_whole(x, score, recipe.degree), f, arena.folds)
-    return None if found is None else trial_from(recipe, found)
-
-
-def trial_from(recipe: Recipe, found: LeftOut) -> Trial:
-    """A candidate, from what leaving out each fold in turn gave."""
-    rest, expected, intercepts = (
-        np.asarray(one) for one in (found.rest, found.variance, found.intercepts)
-    )
-    variance = np.maximum(held_out_variance(rest, expected), LEAST)
-    return Trial(recipe, rest, variance, intercepts)
+    return None if found is None else trial_of(recipe, found)
 
 
 def _whole(x: np.ndarray, score: np.ndarray, degree: int) -> np.ndarray:
@@ -124,44 +115,3 @@ def _powers(x: np.ndarray, along: np.ndarray, spread: np.ndarray, degree: int) -
     """Ones and the features of the powers of single dimensions, (n, 1 + degree * dim)."""
     powers = [x ** (m - 1) * (m * spread + x * along) for m in range(1, degree)]
     return np.concatenate([np.ones((len(x), 1)), along, *powers], axis=1)
-
-
-def cross_fit(features: np.ndarray, f: np.ndarray, folds: Folds) -> LeftOut | None:
-    r"""What leaving out each fold in turn gives, by least squares with an intercept.
-
-    With $Q R$ the columns, and $e = f - Q Q^\top f$, the errors on a fold $B$ that was left out are
-    $(1 - Q_B Q_B^\top)^{-1} e_B$: see `docs/math.md`.
-
-    Args:
-        features: the columns beside the intercept's, (n, p).
-        f: the integrands, (n, k).
-        folds: where each starts and stops.
-    """
-    n = len(f)
-    centre = f.mean(axis=0)
-    columns = np.concatenate([np.ones((n, 1)), features / np.linalg.norm(features, axis=0)], axis=1)
-    basis, upper = np.linalg.qr(columns)
-    size = np.abs(np.diag(upper))
-    if not size.min() > RANK * size.max():
-        return None
-    rest = f - centre
-    rest = rest - basis @ (basis.T @ rest)
-    tau = basis @ np.linalg.solve(upper.T, np.eye(len(upper))[0])
-    whole = tau @ (f - centre)
-    variance, intercepts = np.empty(n), np.empty((len(folds), f.shape[1]))
-    for i, (start, stop) in enumerate(folds):
-        error, variance[start:stop] = _left_out(basis[start:stop], rest[start:stop])
-        intercepts[i] = whole - tau[start:stop] @ error
-        rest[start:stop] = error + intercepts[i]
-    return LeftOut(rest + centre, variance, intercepts + centre)
-
-
-def _left_out(own: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""$(1 - Q Q^\top)^{-1} e$ and the diagonal of the inverse, by the smaller of two inverses."""
-    size, p = own.shape
-    if size <= p:
-        inverse = np.linalg.inv(np.eye(size) - own @ own.T)
-        return inverse @ rest, np.diag(inverse)
-    inverse = np.linalg.inv(np.eye(p) - own.T @ own)
-    half = own @ inverse
-    return rest + half @ (own.T @ rest), 1 + (half * own).sum(axis=1)

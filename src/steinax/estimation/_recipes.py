@@ -14,7 +14,7 @@ from ..kernels._pairs import CoordinatePairs
 
 NOISES = tuple(10.0**-power for power in range(0, 13, 2))
 POLYNOMIAL_NOISES = (1.0, 1e-1, 1e-2, 1e-3)
-QUIETEST = 2e-10  # a hundredth of it is no quieter: rounding error is as loud
+QUIETEST = 1e-12  # below it rounding error is as loud
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,10 @@ GRIDS = (
     Grid(SquaredExponential, (1.0, 2.0, 4.0, 8.0, 16.0, 32.0), (1, 2, 3)),
     Grid(InverseMultiquadric, (1.0, 2.0, 4.0, 8.0, 16.0), (0, 2)),
 )
-THOROUGH = (
-    Grid(ExponentialDotProduct, (4.0, 8.0), (0,)),
-    Grid(SquaredExponential, (1.0, 4.0, 8.0, 32.0), (1, 2)),
-    Grid(InverseMultiquadric, (2.0, 4.0, 8.0), (0, 2)),
-)
 OF_PAIRS = Grid(CoordinatePairs, (1.0, 2.0), (1,))  # not times the median distance
+DEGREES: dict[type[AbstractKernel] | None, tuple[int, ...]] = {
+    grid.kernel: grid.degrees for grid in (*GRIDS, OF_PAIRS)
+}
 
 
 @dataclass(frozen=True)
@@ -75,6 +73,19 @@ class Recipe:
         if self.noise > 0:
             terms[-1] += f", noise {self.noise:.0e}"
         return " + ".join(terms) if terms else "plain Monte Carlo"
+
+
+SPREAD = (
+    Recipe(0, InverseMultiquadric, 4.0, 1e-4),
+    Recipe(0, SquaredExponential, 8.0, 1e-10),
+    Recipe(0, InverseMultiquadric, 2.0, 1e-4),
+    Recipe(0, SquaredExponential, 32.0, 1e-8),
+    Recipe(0, ExponentialDotProduct, 4.0, 1e-10),
+    Recipe(0, CoordinatePairs, 2.0, 1e-4),
+    Recipe(0, CoordinatePairs, 1.0, 1e-2),
+    Recipe(0, SquaredExponential, 4.0, 1e-6),
+    Recipe(0, InverseMultiquadric, 8.0, 1e-10),
+)  # the first to be tried where draws are many, seven of them; polynomials beside them as in DEGREES
 
 
 def polynomial_size(degree: int, dim: int) -> int:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -88,7 +88,10 @@ class Estimate(eqx.Module):
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of the estimates' errors, (k, k): their standard errors and the batches' correlations."""
+        """Of the estimates' errors, (k, k): their standard errors and the batches' correlations.
+
+        Where there are tens of thousands, ask for that of some: `estimate[["a", "b"]].covariance`.
+        """
         return covariance(self.mcse, self.batches)
 
     def derived(self, functions: Mapping[str, Callable]) -> "Estimate":
@@ -125,12 +128,12 @@ class Estimate(eqx.Module):
         >>> stored["mcse"].sel(integrand="x[0]").shape, sx.Estimate.from_dataset(stored).names
         ((), ('x[0]', 'x[1]'))
         """
-        return to_dataset(self, _ARRAYS)
+        return to_dataset(self, ARRAYS)
 
     @staticmethod
     def from_dataset(dataset: "xarray.Dataset") -> "Estimate":
         """Read what `to_dataset` gave; candidates and audit are not stored."""
-        return Estimate(**fields_of(dataset, _ARRAYS))
+        return Estimate(**fields_of(dataset, ARRAYS))
 
     def _statistics(self) -> tuple[ChainStatistics, ChainStatistics]:
         """Of the controlled series, and of f itself."""
@@ -138,14 +141,28 @@ class Estimate(eqx.Module):
         plain = (getattr(self, f"plain_{field}") for field in _BOTH)
         return ChainStatistics(*ours), ChainStatistics(*plain)
 
-    def __getitem__(self, name: str) -> "Estimate":
-        """The estimate of one integrand, its arrays reduced to numbers."""
-        if name not in self.names:
-            raise KeyError(f"no integrand is called {name!r}: there are {', '.join(self.names)}.")
-        i = self.names.index(name)
-        arrays = {field: np.asarray(getattr(self, field)[..., i]) for field in _ARRAYS}
-        tried = None if self.candidates is None else self.candidates.of(i)
-        return replace(self, names=(name,), chosen=(self.chosen[i],), candidates=tried, **arrays)
+    def __getitem__(self, name: str | Sequence[str]) -> "Estimate":
+        """The estimate of one integrand, its arrays reduced to numbers, or of several, by name.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 3))
+        >>> est = sx.estimate("x", sx.Sample(x, -x), sx.Polynomial(1))
+        >>> est["x[0]"].value.shape, est[["x[0]", "x[2]"]].covariance.shape
+        ((), (2, 2))
+        """
+        names = [name] if isinstance(name, str) else list(name)
+        try:
+            place = {one: i for i, one in enumerate(self.names)} if len(names) > 1 else None
+            some = [self.names.index(one) if place is None else place[one] for one in names]
+        except (KeyError, ValueError):
+            unknown = next(one for one in names if one not in self.names)
+            known = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
+            raise KeyError(f"no integrand is called {unknown!r}: there are {known}.") from None
+        which = some[0] if isinstance(name, str) else some
+        arrays = {field: np.asarray(getattr(self, field)[..., which]) for field in ARRAYS}
+        tried = None if self.candidates is None else self.candidates.of(some)
+        chosen = tuple(self.chosen[i] for i in some)
+        return replace(self, names=tuple(names), chosen=chosen, candidates=tried, **arrays)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -155,7 +172,7 @@ class Estimate(eqx.Module):
 
 
 _BOTH = ("value", "mcse", "ess", "rhat", "freedom", "batches")  # plainly too
-_ARRAYS = ("worth", *_BOTH, *(f"plain_{field}" for field in _BOTH))
+ARRAYS = ("worth", *_BOTH, *(f"plain_{field}" for field in _BOTH))
 
 
 def beside(

@@ -24,11 +24,18 @@ def moves(rest: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:
         intercepts: $c_B$, (..., fold, k).
         folds: where each starts and stops.
     """
-    rest, intercepts = np.asarray(rest, np.float64), np.asarray(intercepts, np.float64)
+    rest = np.asarray(rest, np.float64)
     start, stop = np.array(folds).T
-    size = (stop - start)[:, None]
-    means = np.add.reduceat(rest, start, axis=-2) / size
-    moved = intercepts + size / rest.shape[-2] * (means - intercepts)
+    means = np.add.reduceat(rest, start, axis=-2) / (stop - start)[:, None]
+    return moves_of_means(means, intercepts, folds)
+
+
+def moves_of_means(means: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:
+    r"""The same from the means $\bar r_B$ of $f - g$ on each fold, (..., fold, k)."""
+    start, stop = np.array(folds).T
+    share = ((stop - start) / stop[-1])[:, None]
+    intercepts = np.asarray(intercepts, np.float64)
+    moved = intercepts + share * (means - intercepts)
     return moved - moved.mean(axis=-2, keepdims=True)
 
 

@@ -1,9 +1,12 @@
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._types import OtherPoints, Point, Points, PyTree, Values
 from ..kernels import AbstractKernel, SquaredExponential
+from ..kernels._matrix import pair_matrix
 from ..operators import AbstractOperator, Langevin
 from ._centres import AbstractCentres, AllDraws
 from ._linear import AbstractLinearFamily
@@ -55,6 +58,9 @@ class KernelTranslates(AbstractLinearFamily):
             return self.kernel.stein(self.operator, x, score, y, score_y)
 
         return jax.vmap(one)(*state)
+
+    def feature_matrix(self, state: PyTree, x: Points, score: Points) -> jax.Array:
+        return pair_matrix(partial(self.kernel.stein, self.operator), x, score, *state)
 
     def size(self, state: PyTree, dim: int) -> int:
         return state[0].shape[0]

@@ -1,5 +1,6 @@
 import abc
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,14 @@ from jaxtyping import Float
 from .._types import AnyArray, Coefficients, Key, OtherPoints, Point, Points, PyTree, Values
 from ..operators import AbstractOperator
 from ._base import AbstractFamily
+
+
+class Products(NamedTuple):
+    """Products with the features of some points: with their matrix, and with its transpose."""
+
+    apply: Callable[[jax.Array], jax.Array]  # (p, k) to (n, k)
+    adjoint: Callable[[jax.Array], jax.Array]  # (n, k) to (p, k)
+    both: Callable[[jax.Array], jax.Array]  # `apply` of `adjoint`, (n, k) to (n, k)
 
 
 class AbstractLinearFamily(AbstractFamily):
@@ -62,11 +71,20 @@ class AbstractLinearFamily(AbstractFamily):
 
     def apply(self, state: PyTree, coef: Coefficients, x: Points, score: Points) -> jax.Array:
         r"""The values $g_\theta(x_i)$ on many points: (n, k)."""
-        return self.feature_matrix(state, x, score) @ coef
+        return self.products(state, x, score).apply(jnp.asarray(coef))
 
     def adjoint(self, state: PyTree, x: Points, score: Points, values: Values) -> jax.Array:
         r"""The transpose of `apply`, $\sum_i \psi(x_i) v_i$: (p, k)."""
-        return self.feature_matrix(state, x, score).T @ values
+        return self.products(state, x, score).adjoint(jnp.asarray(values))
+
+    def products(self, state: PyTree, x: Points, score: Points) -> Products:
+        """`apply` and `adjoint` for the same points again and again."""
+        features = self.feature_matrix(state, x, score)
+        return Products(
+            lambda coef: features @ coef,
+            lambda values: features.T @ values,
+            lambda values: features @ (features.T @ values),
+        )
 
     def feature_matrix(self, state: PyTree, x: Points, score: Points) -> jax.Array:
         """The features of many points: (n, p)."""

@@ -5,11 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Coefficients, OtherPoints, Point, Points, PyTree, Values
+from .._types import OtherPoints, Point, Points, PyTree
 from ..operators import AbstractOperator, ScalarLangevin
-from ._linear import AbstractLinearFamily, check_potentials
+from ._linear import AbstractLinearFamily, Products, check_potentials
 from ._monomials import layers
-from ._quadratic import quadratic_adjoint, quadratic_apply, quadratic_features
+from ._quadratic import quadratic_features, quadratic_products
 
 
 class Polynomial(AbstractLinearFamily):
@@ -89,15 +89,10 @@ class Polynomial(AbstractLinearFamily):
         weights = tuple(self._weight(j, x.shape[1]) for j in range(1, self.degree + 1))
         return _dot_product_stein(weights, x, score_x, y, score_y)
 
-    def apply(self, state: PyTree, coef: Coefficients, x: Points, score: Points) -> jax.Array:
+    def products(self, state: PyTree, x: Points, score: Points) -> Products:
         if not self.is_matrix_free:
-            return super().apply(state, coef, x, score)
-        return quadratic_apply(coef, x, score, self._weight(2, x.shape[1]))
-
-    def adjoint(self, state: PyTree, x: Points, score: Points, values: Values) -> jax.Array:
-        if not self.is_matrix_free:
-            return super().adjoint(state, x, score, values)
-        return quadratic_adjoint(values, x, score, self._weight(2, x.shape[1]))
+            return super().products(state, x, score)
+        return quadratic_products(x, score, self._weight(2, x.shape[1]))
 
     @property
     def is_parametric(self) -> bool:

@@ -4,11 +4,15 @@ $g = \operatorname{tr} A + (A x + b) \cdot s$; the coefficients are $b$, then th
 row by row, each scaled so that their sum of squares is $|b|^2 + |A|_F^2 / 2w$.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Coefficients, Point, Points, Values
+from .._types import AnyArray, Point, Points
+from ._linear import Products
 
 
 def quadratic_features(x: Point, score: Point, weight: float) -> jax.Array:
@@ -18,30 +22,49 @@ def quadratic_features(x: Point, score: Point, weight: float) -> jax.Array:
     return jnp.concatenate([score, products * (norm * weight**0.5)])
 
 
-def quadratic_apply(coef: Coefficients, x: Points, score: Points, weight: float) -> jax.Array:
-    """The values of g on many points, by one (n, dim, dim) product per integrand."""
+def quadratic_products(x: Points, score: Points, weight: float) -> Products:
+    """The values of g from coefficients, and the transpose: an (n, dim, dim) product per integrand.
+
+    What both need of the points is made here, once, for solvers that call them many times.
+    """
     dim = x.shape[1]
     rows, columns, norm = _upper(dim)
+    place = np.empty((dim, dim), np.int32)  # of each entry of A among the coefficients
+    place[rows, columns] = place[columns, rows] = dim + np.arange(len(rows), dtype=np.int32)
+    scale = weight**0.5 * np.where(np.eye(dim) > 0, 2**0.5, 1.0)
+    # a column of ones takes the linear part into the same product; transposed here, not inside it,
+    # which would double its time
+    whole = jnp.concatenate([x, jnp.ones((x.shape[0], 1), x.dtype)], axis=1)
+    whole, transposed = jax.lax.optimization_barrier((whole, jnp.asarray(score).T))
 
-    def one(column: jax.Array) -> jax.Array:
-        half = jnp.zeros((dim, dim), x.dtype).at[rows, columns].set(column[dim:] * norm)
-        matrix = weight**0.5 * (half + half.T)
-        return jnp.trace(matrix) + jnp.sum((x @ matrix + column[:dim]) * score, axis=1)
+    def values(linear: jax.Array, matrix: jax.Array) -> jax.Array:
+        moved = whole @ jnp.concatenate([matrix, linear[None]])
+        return jnp.trace(matrix) + jnp.sum(jax.lax.optimization_barrier(moved) * score, axis=1)
 
-    return jax.lax.map(one, coef.T).T
+    def moments(column: jax.Array) -> tuple[jax.Array, jax.Array]:
+        moment = jax.lax.optimization_barrier(transposed * column) @ whole
+        linear, moment = moment[:, -1], moment[:, :-1]
+        return linear, moment + moment.T + 2 * jnp.sum(column) * jnp.eye(dim, dtype=x.dtype)
+
+    def apply(column: jax.Array) -> jax.Array:
+        return values(column[:dim], column[place] * scale)
+
+    def adjoint(column: jax.Array) -> jax.Array:
+        linear, moment = moments(column)
+        return jnp.concatenate([linear, moment[rows, columns] * (norm * weight**0.5)])
+
+    def both(column: jax.Array) -> jax.Array:
+        linear, moment = moments(column)
+        return values(linear, weight * moment)
+
+    return Products(*(partial(_each, one) for one in (apply, adjoint, both)))
 
 
-def quadratic_adjoint(values: Values, x: Points, score: Points, weight: float) -> jax.Array:
-    """The transpose of `quadratic_apply`."""
-    rows, columns, norm = _upper(x.shape[1])
-
-    def one(column: jax.Array) -> jax.Array:
-        # transposed before the product, not inside it, which would double its time
-        moment = jax.lax.optimization_barrier(score.T * column) @ x
-        moment = moment + moment.T + 2 * jnp.sum(column) * jnp.eye(x.shape[1], dtype=x.dtype)
-        return jnp.concatenate([score.T @ column, moment[rows, columns] * norm * weight**0.5])
-
-    return jax.lax.map(one, values.T).T
+def _each(one: Callable[[jax.Array], jax.Array], columns: AnyArray) -> jax.Array:
+    """A function of one column, for every column."""
+    if columns.shape[1] == 1:
+        return one(columns[:, 0])[:, None]
+    return jax.lax.map(one, columns.T).T
 
 
 def _upper(dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,7 +4,9 @@ from ._auto import Auto
 from ._base import AbstractSolver, HeldOut, Solution, Training
 from ._conjugate_gradient import ConjugateGradient
 from ._exact import Exact
+from ._nystrom import Nystrom
 from ._problem import Folds, Problem, evaluate
+from ._spread import Spread
 from ._stochastic import Stochastic
 
 __all__ = [
@@ -14,8 +16,10 @@ __all__ = [
     "Exact",
     "Folds",
     "HeldOut",
+    "Nystrom",
     "Problem",
     "Solution",
+    "Spread",
     "Stochastic",
     "Training",
     "evaluate",

@@ -1,27 +1,40 @@
-from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from .._types import AnyArray, Key
-from ..families import AbstractLinearFamily
+from .._types import Key, Values
+from ..families import AbstractFamily, AbstractLinearFamily, Landmarks
 from ._base import AbstractSolver, Solution, linear_solution
+from ._conjugate_steps import Times, conjugate_gradients
 from ._dual import gather
+from ._landmarks import nystrom_columns
 from ._linear_system import Term, has_mean_square, linear_terms, unknowns
 from ._problem import Problem
 
-MATERIALISE = 8192  # draws up to which the kernel matrix is kept (0.5 GB) rather than remade
+KEPT = 16384  # draws up to which the kernel matrix is kept (2 GB) rather than remade every step
+ROWS = 512  # of the kernel matrix that are made at once
+UNAIDED = 500  # draws up to which no preconditioner pays
 
 
 class ConjugateGradient(AbstractSolver):
-    r"""Conjugate gradients on the dual system, matrix-free where the family allows.
+    r"""Conjugate gradients, for all integrands at once, matrix-free where the family allows.
 
-    For degree-two polynomials an iteration costs two $(n, d, d)$ products and no matrix is formed.
+    For degree-two polynomials an iteration costs two $(n, d, d)$ products for each integrand and no
+    matrix is formed. For kernels it is one product with the kernel matrix $K$; the iteration is
+    preconditioned by the Nyström approximation of $K$ on a few landmark draws $S$,
+
+    $$ M = K_{XS} K_{SS}^{-1} K_{SX} + 1, $$
+
+    in units of the noise. That costs $O(n M^2)$ once and leaves about ten iterations of $O(n^2)$.
 
     Args:
-        tolerance: the relative residual to stop at.
+        tolerance: of the root of the objective, relative: the steps end when they lower the
+            objective by less than its square.
         max_steps: the most iterations to take; a warning is in the note when they ran out.
+        preconditioner: how many landmarks it has, 0 for none. By default $8 \sqrt n$ for kernels.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
@@ -32,68 +45,134 @@ class ConjugateGradient(AbstractSolver):
     True
     """
 
-    tolerance: float = eqx.field(static=True, default=1e-10)
+    tolerance: float = eqx.field(static=True, default=1e-8)
     max_steps: int = eqx.field(static=True, default=1000)
+    preconditioner: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if self.preconditioner is not None and self.preconditioner < 0:
+            raise ValueError(
+                f"ConjugateGradient(preconditioner={self.preconditioner}): give the number of "
+                "landmarks, 0 for no preconditioner, or None for a number that fits the draws."
+            )
 
     def solve(self, problem: Problem, key: Key) -> Solution:
-        if has_mean_square(problem) and isinstance(problem.family, AbstractLinearFamily):
+        linear = isinstance(problem.family, AbstractLinearFamily)
+        if linear and has_mean_square(problem):
             raise ValueError(
                 "MeanSquare has no dual form to iterate on: use Exact() or Stochastic()."
             )
-        intercept, coef, states, steps = _solve(problem, self.tolerance, self.max_steps)
+        size, free = unknowns(problem)
+        matrix_free = is_matrix_free(problem.family)
+        count, n = self.preconditioner, problem.x.shape[0]
+        if count is None:
+            count = 0 if n <= UNAIDED or matrix_free else round(8 * n**0.5)
+        solve = _primal if free and matrix_free else partial(_dual, count=count)
+        intercept, coef, states, steps = solve(problem, self.tolerance, self.max_steps)
         taken = int(steps)
-        note = f"conjugate gradients: {unknowns(problem)[0]} coefficients, {taken} iterations"
+        note = f"conjugate gradients: {size} coefficients, {taken} iterations"
         if taken >= self.max_steps:
             note += ", stopped before convergence: raise max_steps or the penalty"
         return linear_solution(problem, states, coef, intercept, note)
 
 
-@eqx.filter_jit
-def _solve(
-    problem: Problem, tolerance: float, max_steps: int
-) -> tuple[jax.Array, jax.Array, tuple, jax.Array]:
-    import lineax as lx
+def is_matrix_free(family: AbstractFamily) -> bool:
+    """Whether products with the features of every term need no matrix of them."""
+    return all(
+        isinstance(term, AbstractLinearFamily) and term.is_matrix_free for term in family.terms
+    )
 
+
+type _Found = tuple[jax.Array, jax.Array, tuple, jax.Array]
+
+
+@eqx.filter_jit
+def _primal(problem: Problem, tolerance: float, max_steps: int) -> _Found:
+    r"""On $(A^\top A + P)\,\theta = A^\top f$, with centred products instead of columns."""
+    terms, x, score = linear_terms(problem), problem.x, problem.score
+    f = problem.f - jnp.mean(problem.f, axis=0)
+    dim = x.shape[1]
+    penalty = jnp.concatenate(
+        [jnp.full(t.size(dim), 0.0 if t.is_free else t.weight, x.dtype) for t in terms]
+    )[:, None]
+
+    each = [t.family.products(t.state, x, score) for t in terms]
+    ends = np.cumsum([t.size(dim) for t in terms])[:-1]
+
+    def apply(coef: jax.Array) -> jax.Array:
+        parts = zip(each, jnp.split(coef, ends), strict=True)
+        return sum((one.apply(part) for one, part in parts), jnp.zeros(()))
+
+    def adjoint(values: jax.Array) -> jax.Array:
+        values = values - jnp.mean(values, axis=0)
+        return jnp.concatenate([one.adjoint(values) for one in each])
+
+    square = jnp.sum(f**2, axis=0)
+    least = jnp.finfo(x.dtype).eps * square
+    coef, steps = conjugate_gradients(
+        lambda coef: adjoint(apply(coef)) + penalty * coef,
+        lambda residual: residual,
+        adjoint(f),
+        lambda gained: jnp.maximum(square - gained, least),
+        tolerance,
+        max_steps,
+    )
+    intercept = jnp.mean(problem.f - apply(coef), axis=0)
+    return intercept, coef, tuple(term.state for term in terms), steps
+
+
+@eqx.filter_jit
+def _dual(problem: Problem, tolerance: float, max_steps: int, count: int) -> _Found:
+    r"""On $(K + 1)\,\alpha = f - H \beta$, among the $\alpha$ with $H^\top \alpha = 0$."""
     terms, x, score = linear_terms(problem), problem.x, problem.score
     free = [t.family.feature_matrix(t.state, x, score) for t in terms if t.is_free]
     columns = jnp.concatenate([jnp.ones((len(x), 1), x.dtype), *free], axis=1)
+    basis, upper = jnp.linalg.qr(columns)
     centre = jnp.mean(problem.f, axis=0)
-    right = jnp.concatenate([problem.f - centre, columns], axis=1)
-    times = _multiplier(tuple(t for t in terms if not t.is_free), x, score)
+    f = problem.f - centre
+    held = tuple(term for term in terms if not term.is_free)
+    times = _kernel_times(held, x, score)
 
-    def one(column: jax.Array) -> tuple[jax.Array, AnyArray]:
-        operator = lx.FunctionLinearOperator(
-            lambda v: v + times(v), jax.eval_shape(lambda: column), lx.positive_semidefinite_tag
-        )
-        solver = lx.CG(rtol=tolerance, atol=0.0, max_steps=max_steps, stabilise_every=None)
-        found = lx.linear_solve(operator, column, solver, throw=False)
-        return found.value, found.stats["num_steps"]
+    def project(values: jax.Array) -> jax.Array:
+        return values - basis @ (basis.T @ values)
 
-    solved, steps = jax.vmap(one, in_axes=1, out_axes=(1, 0))(right)
-    k = problem.f.shape[1]
-    inverse_f, inverse_h = solved[:, :k], solved[:, k:]
-    beta = jnp.linalg.solve(columns.T @ inverse_h, columns.T @ inverse_f)
-    intercept, coef = gather(terms, x, score, beta, inverse_f - inverse_h @ beta)
-    return intercept + centre, coef, tuple(term.state for term in terms), jnp.max(steps)
+    refine = _nystrom_inverse(held, x, score, count) if held and count else project
+    alpha, steps = conjugate_gradients(
+        lambda v: project(v + times(v)),
+        lambda residual: project(refine(residual)),
+        project(f),
+        lambda gained: gained,
+        tolerance,
+        max_steps,
+    )
+    beta = jax.scipy.linalg.solve_triangular(upper, basis.T @ (f - times(alpha)))
+    intercept, coef = gather(terms, x, score, beta, alpha)
+    return intercept + centre, coef, tuple(term.state for term in terms), steps
 
 
-def _multiplier(
-    terms: tuple[Term, ...], x: AnyArray, score: AnyArray
-) -> Callable[[jax.Array], jax.Array]:
-    """The product with the penalised kernel: by its matrix, or through the coefficients.
+def _kernel_times(terms: tuple[Term, ...], x: Values, score: Values) -> Times:
+    """The product with the penalised kernel, matrix-free where all terms allow.
 
-    Through the coefficients is cheaper where a family applies them without forming its features.
+    Otherwise by its matrix, or, with too many draws to keep it, by rows of it made anew each time.
     """
-    matrix_free = all(term.family.is_matrix_free for term in terms)
-    if len(x) <= MATERIALISE and not matrix_free:
-        kernel = sum((term.kernel(x, score, x, score) for term in terms), jnp.zeros(()))
+    if all(term.family.is_matrix_free for term in terms):
+        each = [(t.family.products(t.state, x, score), t.weight) for t in terms]
+        zero = jnp.zeros(())
+        return lambda v: sum((one.both(v) / w for one, w in each), zero)
+
+    def row(point: tuple[jax.Array, jax.Array]) -> jax.Array:
+        here = (point[0][None], point[1][None])
+        return sum((term.kernel(*here, x, score)[0] for term in terms), jnp.zeros(len(x), x.dtype))
+
+    if len(x) <= KEPT:
+        kernel = jax.lax.map(row, (x, score), batch_size=ROWS)
         return lambda v: kernel @ v
+    return lambda v: jax.lax.map(lambda point: row(point) @ v, (x, score), batch_size=ROWS)
 
-    def through(v: jax.Array) -> jax.Array:
-        total = jnp.zeros_like(v)
-        for term in terms:
-            coef = term.from_dual(x, score, v[:, None])
-            total = total + term.family.apply(term.state, coef, x, score)[:, 0]
-        return total
 
-    return through
+def _nystrom_inverse(terms: tuple[Term, ...], x: Values, score: Values, count: int) -> Times:
+    r"""The product with $(A A^\top + 1)^{-1} = 1 - A (A^\top A + 1)^{-1} A^\top$."""
+    a = nystrom_columns(terms, x, score, Landmarks(count).choose(len(x))).matrix
+    inner = a.T @ a + jnp.eye(a.shape[1], dtype=a.dtype)
+    factor = jnp.linalg.cholesky(inner)
+    return lambda r: r - a @ jax.scipy.linalg.cho_solve((factor, True), a.T @ r)

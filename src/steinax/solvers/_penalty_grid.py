@@ -8,7 +8,7 @@ from .._types import AnyArray, Values
 from ._dual import Dual, with_columns
 from ._linear_map import DualMap
 from ._problem import Folds, LeftOut
-from ._roots import IdentityRoot, SpectralRoot, cholesky_root, noise_floor
+from ._roots import AbstractRoot, IdentityRoot, SpectralRoot, cholesky_root, noise_floor
 
 
 @eqx.filter_jit
@@ -25,8 +25,9 @@ def held_out_grid(
     f: Values,
     noises: AnyArray,
     folds: Folds,
+    sizes: tuple[int, ...],
 ) -> LeftOut:
-    """What leaving out each fold in turn gives, for each noise.
+    """What leaving out each fold in turn gives, for each noise and each number of columns.
 
     Args:
         decomposed: the eigenvalues and eigenvectors of the kernel matrix.
@@ -34,29 +35,47 @@ def held_out_grid(
         f: the integrands, (n, k).
         noises: of the draws, in the units of the kernel, (grid,).
         folds: where each starts and stops.
+        sizes: how many of the columns, from the first on, each candidate has.
 
     Returns:
-        Arrays with the grid as their first axis.
+        Arrays with the grid as their first axis, and the sizes as their second.
     """
     values, vectors = decomposed
     floor = noise_floor(jnp.sum(values))
-    centre = jnp.mean(f, axis=0)
 
     def at(noise: AnyArray) -> LeftOut:
         scale = jax.lax.rsqrt(values + jnp.maximum(noise, floor))
-        system = with_columns(SpectralRoot(vectors, scale), columns)
-        return system.held_out(f - centre, folds).moved(centre)
+        return _nested(SpectralRoot(vectors, scale), columns, f, folds, sizes)
 
     return jax.lax.map(at, noises)
 
 
 @eqx.filter_jit
-def held_out_once(
-    kernel: AnyArray | None, columns: AnyArray, f: Values, noise: AnyArray, folds: Folds
+def held_out_nested(
+    kernel: AnyArray,
+    columns: AnyArray,
+    f: Values,
+    noise: AnyArray,
+    folds: Folds,
+    sizes: tuple[int, ...],
 ) -> LeftOut:
-    """The same for one noise, by a Cholesky factorisation or, without a kernel, none."""
+    """The same for one noise, by a Cholesky factorisation: arrays with the sizes as first axis."""
+    return _nested(cholesky_root(kernel / noise), columns, f, folds, sizes)
+
+
+def _nested(
+    root: AbstractRoot, columns: AnyArray, f: Values, folds: Folds, sizes: tuple[int, ...]
+) -> LeftOut:
+    """One root and one orthogonal basis serve the first columns, however many they are."""
     centre = jnp.mean(f, axis=0)
-    return _system(kernel, columns, noise).held_out(f - centre, folds).moved(centre)
+    whole = with_columns(root, columns)
+    found = [
+        Dual(root, whole.basis[:, :size], whole.upper[:size, :size])
+        .held_out(f - centre, folds)
+        .moved(centre)
+        for size in sizes
+    ]
+    return jax.tree.map(lambda *parts: jnp.stack(parts), *found)
 
 
 @eqx.filter_jit

@@ -1,26 +1,15 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.linalg import block_diag, solve_triangular
 
 from .._types import AnyArray, Coefficients, Points, Values
-from ._columns import Columns, columns, inverse_root
+from ..families import Landmarks
+from ._columns import Columns, columns
+from ._landmarks import Wide, nystrom_columns
 from ._linear_system import Term
 
 LANDMARKS = 1000
-
-
-class Wide(eqx.Module):
-    r"""The terms with more coefficients than landmarks, by their kernel $K$, as one.
-
-    The columns $A = K(x, S) K(S, S)^{-1/2}$ span its translates to the landmarks $S$ (Nyström).
-    """
-
-    terms: tuple[Term, ...]
-    matrix: AnyArray  # A
-    back: AnyArray  # K(S, S)^(-1/2)
-    index: AnyArray  # of S among the draws
 
 
 class Whitened(eqx.Module):
@@ -113,9 +102,4 @@ def landmarks_of(terms: tuple[Term, ...], x: Points, score: Points) -> Wide | No
     chosen = tuple(term for term in terms if is_wide(term, n, dim))
     if not chosen:
         return None
-    index = np.linspace(0, n - 1, min(n, LANDMARKS)).round().astype(int)
-    landmarks = (x[index], score[index])
-    zero = jnp.zeros(())
-    back = inverse_root(sum((t.kernel(*landmarks, *landmarks) for t in chosen), zero))
-    matrix = sum((t.kernel(x, score, *landmarks) for t in chosen), zero) @ back
-    return Wide(chosen, matrix, back, index)
+    return nystrom_columns(chosen, x, score, Landmarks(LANDMARKS).choose(n))

@@ -1,0 +1,60 @@
+"""So many posteriors of 4 x 250 draws in 5 dimensions: one process on one core."""
+
+import time
+
+import jax.numpy as jnp
+import numpy as np
+
+import steinax as sx
+
+from .._pinned import peak_megabytes
+
+CHAINS, LENGTH, DIM = 4, 250, 5
+BLOCK = 2_000  # posteriors that are made at a time; making them is not counted
+BEND = 0.5
+
+
+def posteriors(count: int, correlation: float, rng: np.random.Generator) -> sx.Batch:
+    r"""Skew-free but heavier than Gaussian, each of a covariance of its own, drawn by slow chains.
+
+    With $e$ Gaussian and $z = 2 \sinh(e / 2)$ the score is $-(e + \tanh(e / 2) / 2) / \cosh(e / 2)$.
+    """
+    e = rng.normal(size=(count, CHAINS, LENGTH, DIM))
+    for i in range(1, LENGTH):
+        e[:, :, i] = correlation * e[:, :, i - 1] + np.sqrt(1 - correlation**2) * e[:, :, i]
+    slope = np.cosh(BEND * e)
+    z = np.sinh(BEND * e) / BEND
+    score = -(e + BEND * np.tanh(BEND * e)) / slope
+    mix = np.eye(DIM) + rng.normal(size=(count, 1, DIM, DIM)) / 4
+    return sx.Batch(z @ mix, score @ np.linalg.inv(mix).swapaxes(-1, -2))
+
+
+def functions(x):
+    """Five integrands of one draw."""
+    return jnp.exp(x / 4)
+
+
+def measure(size: int, correlation: float = 0.5, rounds: int = 1) -> list[dict]:
+    """The least CPU seconds for all rows, after a warm-up: posteriors are made anew for each round."""
+    rng = np.random.default_rng(0)
+    once(min(size, BLOCK), correlation, rng)  # imports, compiles the integrands
+    found = [once(size, correlation, rng) for _ in range(rounds)]
+    return [min(found, key=lambda one: one["CPU seconds"])]
+
+
+def once(size: int, correlation: float, rng: np.random.Generator) -> dict:
+    """CPU seconds, how many rows are ok, and the median worth."""
+    spent, ok, worth = 0.0, 0, []
+    for start in range(0, size, BLOCK):
+        batch = posteriors(min(BLOCK, size - start), correlation, rng)
+        begin = time.process_time()
+        rows = sx.estimate_many(functions, batch, threads=1)
+        spent += time.process_time() - begin
+        ok += int(rows.ok.sum())
+        worth.append(float(np.nanmedian(rows.worth)))
+    return {
+        "CPU seconds": spent,
+        "ok": ok,
+        "median worth": float(np.median(worth)),
+        "peak MB": peak_megabytes(),
+    }

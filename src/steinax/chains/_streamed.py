@@ -1,0 +1,66 @@
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from .._types import AnyArray
+from ._batches import batch_means
+from ._quantiles import freedom_of
+from ._rhat import rhat_of_halves
+from ._statistics import ChainStatistics, between_chain_error, floor_of
+from ._sums import ChainSums
+
+
+def streamed_statistics(sums: ChainSums, centre: AnyArray, size: AnyArray) -> ChainStatistics:
+    r"""What `chain_statistics` gives of a series, from its sums alone.
+
+    The standard error of the mean is that of the means of batches of $b$ draws, whose spectrum at zero is
+    that of the series,
+
+    $$ \mathrm{mcse}^2 = \frac{\operatorname{var}(\bar y)}{\mathrm{ess}(\bar y)}, \qquad
+       \mathrm{ess} = \frac{\operatorname{var}(y)}{\mathrm{mcse}^2} , $$
+
+    and with $b = 1$ both are what they are for the whole series.
+
+    Args:
+        sums: of $(y - \text{centre}) / \text{size}$.
+        centre: what was taken away from the series, (k,).
+        size: the size of the numbers that the series was computed from, (k,).
+    """
+    from arviz_stats.base.array import array_stats
+
+    size = np.where(size > 0, size, 1.0)
+    floor = floor_of(size)
+    spread = sums.high - sums.low
+    constant = size * spread <= floor
+    series = sums.batch_means
+    unit = (series - series[0, 0]) / np.where(spread > 0, spread, 1.0)
+    draws = len(series) * sums.length
+    variance, kurtosis = sums.central()
+    means, variances, half = sums.halves()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # 0 / 0 on constant series: floored below
+        of_batches = array_stats.ess(unit, chain_axis=0, draw_axis=1, method="mean")  # type: ignore
+        mcse = spread * unit.std(axis=(0, 1), ddof=1) / np.sqrt(of_batches)
+        ess = np.where(constant, draws, variance / mcse**2)
+        rhat = rhat_of_halves(means, variances, half)
+        if len(series) < 2 or sums.length < 4:
+            rhat = np.full_like(rhat, np.nan)
+    return ChainStatistics(
+        centre + size * sums.chain_means.mean(axis=0),
+        np.where(constant, floor, np.maximum(size * mcse, floor)),
+        ess,
+        np.where(constant, 1.0, rhat),
+        freedom_of(kurtosis, ess, draws),
+        size * batch_means(series),
+    )
+
+
+def streamed_controlled(
+    sums: ChainSums, centre: AnyArray, size: AnyArray, unseen: AnyArray
+) -> ChainStatistics:
+    """What `controlled_statistics` gives of f - g, from its sums alone."""
+    found = streamed_statistics(sums, centre, size)
+    unit = np.where(size > 0, size, 1.0)
+    error = np.maximum(found.mcse, unit * between_chain_error(sums.chain_means))
+    return replace(found, mcse=np.hypot(error, np.sqrt(unseen)))

@@ -1,0 +1,148 @@
+"""Functions of a draw, or of the variables that their arguments name, over all draws."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._precision import precision
+from .._types import Points
+from ._sample import Sample, as_reals
+from ._variables import read
+
+BATCH = 2**28  # bytes of values that a function gives at once: 256 MB, or those of one draw
+# What jax raises for a function that asks for the value of its argument, as NumPy and `if` do.
+_NEEDS_VALUES = (
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.ConcretizationTypeError,
+)
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True)
+class DrawFunction:
+    """A function with what it is called with: draws (n, dim), or variables (n, ...) by name."""
+
+    label: str
+    f: Callable
+    draws: Points | dict[str, np.ndarray]
+    dtype: np.dtype
+
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what the function gives for one draw; jax finds it without computing."""
+        first = self._rows(slice(0, 1))
+        row = jax.tree.map(lambda values: values[0], first)
+        with self._scope():
+            try:
+                like = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), row)
+                return jax.eval_shape(self._one, like).shape
+            except _NEEDS_VALUES:
+                return np.shape(self._one(row))
+
+    def read(self, part: slice, width: int) -> np.ndarray:
+        """Some columns of the values on every draw, (n, k); all are computed, batch by batch."""
+        size = self.batch(width)
+        found = []
+        for start in range(0, self.count, size):
+            values = self._values(slice(start, start + size))
+            found.append(values.reshape(len(values), width)[:, part])
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    @property
+    def count(self) -> int:
+        """The number of draws."""
+        return len(jax.tree.leaves(self.draws)[0])
+
+    def batch(self, width: int) -> int:
+        """How many draws are evaluated at once."""
+        return min(max(BATCH // (8 * max(width, 1)), 1), self.count)
+
+    def _rows(self, part: slice) -> Points | dict[str, np.ndarray]:
+        return jax.tree.map(lambda values: values[part], self.draws)
+
+    def _one(self, row: Any) -> Any:
+        """The value on one draw, (dim,), or on one draw's variables by name."""
+        value = self.f(**row) if isinstance(row, dict) else self.f(row)
+        if value is None or isinstance(value, (str, Mapping, tuple, list)):
+            raise TypeError(
+                f"the integrand {self.label!r} gives a {type(value).__name__} for a draw: let it return a "
+                "number or an array of numbers."
+            )
+        return value
+
+    def _values(self, part: slice) -> np.ndarray:
+        """Mapped by jax, or one by one where the function is made of NumPy or asks for values."""
+        draws = self._rows(part)
+        with self._scope():
+            try:
+                return reals(
+                    self.label, jax.vmap(self._one)(jax.tree.map(jax.numpy.asarray, draws))
+                )
+            except _NEEDS_VALUES:
+                n = len(jax.tree.leaves(draws)[0])
+                each = (jax.tree.map(lambda values, i=i: values[i], draws) for i in range(n))
+                rows = [np.asarray(self._one(row)) for row in each]
+                return reals(self.label, [row * 1.0 if row.dtype == bool else row for row in rows])
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        """The precision of the sample; errors say which integrand they came from."""
+        # what overflows, or is no number, is refused later
+        with precision(self.dtype), np.errstate(all="ignore"):
+            try:
+                yield
+            except Exception as error:
+                several = isinstance(self.draws, dict)
+                what = f"of {', '.join(self.draws)}" if several else "of one draw x, (dim,)"
+                error.add_note(f"This came from the integrand {self.label!r}: a function {what}.")
+                raise
+
+
+def function_of(label: str, f: Callable, sample: Sample) -> DrawFunction:
+    """A function, with the draws or the variables of a sample that it asks for."""
+    return DrawFunction(label, f, _arguments(f, sample), sample.dtype)
+
+
+def columns_named(name: str, sample: Sample) -> list[int]:
+    """The dimensions of the draws that a name stands for: one, or the elements of a vector."""
+    return [i for i, n in enumerate(sample.names) if n == name or n.startswith(name + "[")]
+
+
+def reals(label: str, values: object) -> np.ndarray:
+    """An array of real numbers; a boolean counts as 0 or 1."""
+    if getattr(getattr(values, "dtype", None), "kind", "") == "b":
+        values = np.asarray(values, dtype=np.float64)
+    return as_reals(values, f"values of the integrand {label!r}")
+
+
+def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
+    """What a function is to be called with on each draw: variables by name, or the draw itself."""
+    try:
+        signature = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):  # some functions have none
+        return sample.x
+    names = [p.name for p in signature if p.default is p.empty and p.kind in _NAMED]
+    known = {name: _values(name, sample) for name in names}
+    missing = [name for name, values in known.items() if values is None]
+    if missing and len(names) > 1:
+        raise ValueError(
+            f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: let its "
+            "arguments be names of variables, or let it have one, the unconstrained draw x, (dim,)."
+        )
+    return sample.x if missing or not names else {name: known[name] for name in names}  # type: ignore
+
+
+def _values(name: str, sample: Sample) -> np.ndarray | None:
+    """A variable, or some dimensions of the draws, over all chains: (n, ...)."""
+    if sample.variables is not None and name in sample.variables:
+        values = read(sample.variables[name])
+        return values.reshape(sample.size, *values.shape[2:])
+    columns = columns_named(name, sample)
+    if not columns:
+        return None
+    return sample.x[:, columns[0] if sample.names[columns[0]] == name else columns]

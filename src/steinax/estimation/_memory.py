@@ -1,0 +1,149 @@
+"""How much memory an estimate takes, known before it starts, and how wide its blocks may be."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..chains._batches import batch_means
+from ..data import Sample
+from ..families import AbstractLinearFamily
+from ..solvers import Auto, Exact, Problem
+from ..solvers._linear_system import unknowns
+from ._arena import WHOLE
+
+NUMBER = 8  # bytes
+SHARE = 0.5  # of the memory that is free, where no budget is given
+PROGRAMS = 200e6  # bytes that jax takes to compile and hold its programs
+FACTORS = 5  # matrices of all pairs of draws at once, while one is made, factorised and inverted
+PASSES = 9  # arrays of all draws for each integrand: f, f - g, what lies between, statistics
+PRIMAL = 13  # the same in primal form, where the integrands are masked for every fold
+TRIALS = 14  # of an automatic search on all draws, or a few more
+COPIES = 5  # of the series of each trial
+PILOT_NUMBERS = 60_000  # of an integrand in the trials on few draws
+FIELDS = 13  # numbers that an estimate holds for each integrand, batches not counted
+TEXT = 200  # bytes of its name
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """How integrands are cut into blocks of columns, and the memory that this takes.
+
+    Attributes:
+        integrands: how many there are.
+        width: of them in a block.
+        fixed: bytes that are taken once: draws, the factorisation, compiled programs.
+        column: bytes for each integrand of the block that is being worked on.
+        kept: bytes for each integrand in the result.
+
+    >>> MemoryPlan(100_000, 5_000, fixed=5e8, column=2e5, kept=2e3)
+    MemoryPlan(20 blocks of 5000 integrands, 1.7 GB: 0.5 once, 1 a block, 0.2 for the result)
+    """
+
+    integrands: int
+    width: int
+    fixed: float
+    column: float
+    kept: float
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return -(-self.integrands // self.width)
+
+    @property
+    def total(self) -> float:
+        """The most bytes that are taken at once."""
+        return self.fixed + self.width * self.column + self.integrands * self.kept
+
+    def cuts(self) -> Iterator[tuple[int, int]]:
+        """Where each block starts and stops."""
+        for start in range(0, self.integrands, self.width):
+            yield start, min(start + self.width, self.integrands)
+
+    def __repr__(self) -> str:
+        parts = (self.total, self.fixed, self.width * self.column, self.integrands * self.kept)
+        total, fixed, block, kept = (f"{part / 1e9:.2g}" for part in parts)
+        blocks = "1 block" if self.blocks == 1 else f"{self.blocks} blocks"
+        return (
+            f"MemoryPlan({blocks} of {self.width} integrands, {total} GB: {fixed} once, {block} a block, "
+            f"{kept} for the result)"
+        )
+
+
+def plan_blocks(
+    integrands: int, sample: Sample, problem: Problem | None, extra: int, memory: float | None
+) -> MemoryPlan:
+    r"""Choose the widest blocks of integrands that a budget of memory allows.
+
+    Args:
+        integrands: how many there are, $k$.
+        sample: the draws and scores.
+        problem: of a given family; None where it is chosen from the draws.
+        extra: bytes that reading a block takes beside its columns.
+        memory: the budget in bytes; half of what is free by default.
+    """
+    n = sample.size
+    system, column = _automatic(n) if problem is None else _given(problem)
+    fixed = PROGRAMS + extra + NUMBER * (4.0 * n * sample.dim + system)
+    kept = NUMBER * (FIELDS + 2.0 * len(batch_means(sample.draws[..., :1]))) + TEXT
+    free = free_memory()
+    budget = SHARE * free if memory is None else float(memory)
+    room = (budget - fixed - integrands * kept) / (NUMBER * column)
+    if room < 1 and memory is None:
+        room = (free - fixed - integrands * kept) / (NUMBER * column)
+    if room < 1:
+        least = fixed + integrands * kept + NUMBER * column
+        raise MemoryError(
+            f"{integrands} integrands on {n} draws take {least / 1e9:.2g} GB, one at a time, and there are "
+            f"{(free if memory is None else budget) / 1e9:.2g}: {fixed / 1e9:.2g} GB to fit, "
+            f"{integrands * kept / 1e9:.2g} for the result. Give a larger `memory`, thin the draws, use "
+            "Polynomial(2) or kernels with Landmarks, or estimate fewer integrands at a time."
+        )
+    blocks = -(-integrands // max(int(min(room, integrands)), 1))
+    return MemoryPlan(integrands, -(-integrands // blocks), fixed, NUMBER * column, kept)
+
+
+def _given(problem: Problem) -> tuple[float, float]:
+    """Numbers that a factorisation takes, and numbers for each integrand."""
+    n = problem.x.shape[0]
+    if not isinstance(problem.family, AbstractLinearFamily):
+        return 0.0, PASSES * float(n)
+    p, _ = unknowns(problem)
+    solver, _ = Auto().choose(problem)
+    if isinstance(solver, Exact) and p + 1 > n:
+        return FACTORS * float(n) ** 2, PASSES * float(n)
+    if isinstance(solver, Exact):
+        return 3.0 * n * p + 8.0 * float(p) ** 2, PRIMAL * float(n) + 4.0 * p
+    return 2.0 * n * min(n, 1000), PASSES * float(n) + 4.0 * p
+
+
+def _automatic(n: int) -> tuple[float, float]:
+    system = FACTORS * float(n) ** 2 if n <= WHOLE else 2.0 * n * 1000
+    return system, COPIES * TRIALS * float(n) + PILOT_NUMBERS
+
+
+def free_memory() -> float:
+    """Bytes that this process may still take, by the system's account and by its container's.
+
+    >>> free_memory() > 0
+    True
+    """
+    found = [_of_system()]
+    limit, used = (Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory.current"))
+    if limit.exists() and used.exists() and (most := limit.read_text().strip()).isdigit():
+        found.append(max(float(most) - float(used.read_text()), 0.0))
+    return min(found)
+
+
+def _of_system() -> float:
+    status = Path("/proc/meminfo")
+    if status.exists():
+        for line in status.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable"):
+                return float(line.split()[1]) * 1024
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
+    return float(np.iinfo(np.int32).max)

@@ -1,0 +1,108 @@
+"""The Stein identities of many posteriors at once: those of `steinax.auditing`."""
+
+from statistics import NormalDist
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from .._types import AnyArray
+from ..auditing._identities import FALSE_ALARM, MATERIAL
+from ._coordinates import Coordinates, Rows
+from ._effective import correlations
+
+NORMAL_QUARTILES = 1.349  # from the first to the third, of a standard normal
+
+
+def surely_hold(at: Coordinates, chains: int) -> Bool[AnyArray, " posterior"]:
+    r"""Whether all identities hold, whatever the audit's finer points: false where it must decide.
+
+    The audit allows each mean to be off by 0.02, or by its standard error $\sigma / \sqrt m$ times a
+    quantile of Student's, which is larger than that of the normal distribution, $q$. The effective
+    sample size $m$ is at most $n \log_{10} n$. So what is off by less than $q \sigma / \sqrt{n
+    \log_{10} n}$ holds, and no autocorrelation is needed to know; for the others their own $m$ is
+    found. It is the larger of two that the audit compares. What is still off by more than
+    $q \sigma / \sqrt m$ is left to the audit itself.
+    """
+    own = _own_series(at)
+    n = own.shape[2]
+    mean = own.mean(axis=2)
+    variance = _variance(np.einsum("bin,bin->bi", own, own) / n, mean, n)
+    pairs, spread = _pair_moments(at)
+    mean, variance = np.hstack([mean, pairs]), np.hstack([variance, spread])
+    quantile = -NormalDist().inv_cdf(FALSE_ALARM / (2.0 * mean.shape[1]))
+    error = np.sqrt(variance / (n * np.log10(n)))
+    doubtful = ~(np.abs(mean) <= np.maximum(quantile * error, MATERIAL))
+    posterior, identity = np.nonzero(doubtful)
+    if len(posterior):
+        rows = _some_series(at, own, posterior, identity).reshape(len(posterior), chains, -1)
+        error = np.sqrt(variance[doubtful] / _effective_size(rows))
+        doubtful[doubtful] = ~(np.abs(mean[doubtful]) <= quantile * error)
+    return ~doubtful.any(axis=1)
+
+
+def _own_series(at: Coordinates) -> Float[AnyArray, "posterior identity n"]:
+    """Functions of single dimensions through the operator, and the scores of whitened draws."""
+    posteriors, dim, n = at.y.shape
+    own = np.empty((posteriors, 5, dim, n))
+    own[:, 0] = at.u
+    np.multiply(at.y, at.u, out=own[:, 1])
+    own[:, 1] += 1.0
+    low, middle, high = _quartiles(at.y)
+    width = np.where(high > low, (high - low) / NORMAL_QUARTILES, 1.0)
+    w, v = (at.y - middle) / width, at.u * width
+    bounded = np.tanh(w)
+    np.multiply(bounded, v - bounded, out=own[:, 2])
+    own[:, 2] += 1.0
+    own[:, 3] = _wave(w, v)
+    own[:, 4] = at.t
+    return own.reshape(posteriors, 5 * dim, n)
+
+
+def _wave(w: Rows, v: Rows) -> Rows:
+    """cos(2 w) v - 2 sin(2 w), from the tangent of w: one function in place of two."""
+    tangent = np.tan(w)
+    square = tangent * tangent
+    return ((1.0 - square) * v - 4.0 * tangent) / (1.0 + square)
+
+
+def _quartiles(y: Rows) -> tuple[AnyArray, ...]:
+    """The quartiles of each dimension, each (posterior, dim, 1)."""
+    rows, n = np.sort(y, axis=2), y.shape[2]
+    return tuple(rows[..., (n - 1) * i // 4, None] for i in (1, 2, 3))
+
+
+def _pair_moments(at: Coordinates) -> tuple[AnyArray, AnyArray]:
+    """Means and variances of z_i t_j + 1 where i = j, (posterior, dim^2), by matrix products."""
+    posteriors, dim, n = at.z.shape
+    product = at.z @ at.t.swapaxes(1, 2) / n
+    square = (at.z**2) @ (at.t**2).swapaxes(1, 2) / n
+    mean, variance = product + np.eye(dim), _variance(square, product, n)
+    return mean.reshape(posteriors, -1), variance.reshape(posteriors, -1)
+
+
+def _variance(square: AnyArray, mean: AnyArray, n: int) -> AnyArray:
+    return np.maximum(square - mean**2, 0.0) * (n / (n - 1))
+
+
+def _some_series(
+    at: Coordinates, own: AnyArray, posterior: AnyArray, identity: AnyArray
+) -> Float[AnyArray, "series n"]:
+    """The series of some identities, less what is constant in them."""
+    dim, first = at.z.shape[1], own.shape[1]
+    left, right = np.divmod(np.maximum(identity - first, 0), dim)
+    rows = at.z[posterior, left] * at.t[posterior, right]
+    mine = identity < first
+    rows[mine] = own[posterior[mine], identity[mine]]
+    return rows
+
+
+def _effective_size(rows: Float[AnyArray, "series chain draw"]) -> Float[AnyArray, " series"]:
+    """As the audit has it: without the last term that arviz-stats adds."""
+    rho = correlations(rows)
+    even = rho.at.shape[1] // 2 * 2
+    pairs = rho.at[:, :even:2] + rho.at[:, 1:even:2]
+    kept = np.logical_and.accumulate(pairs > 0, axis=1)
+    kept[:, 0] = True
+    pairs = np.minimum.accumulate(np.where(kept, pairs, 0.0), axis=1)
+    tau = np.maximum(2.0 * pairs.sum(axis=1) - 1.0, 1.0 / np.log10(rho.draws))
+    return np.where(rho.moves, rho.draws / tau, rho.draws)

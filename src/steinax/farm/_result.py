@@ -1,0 +1,143 @@
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import numpy as np
+
+from .._show import shortened
+from .._types import AnyArray
+from ..chains import t_quantile
+from ._slices import NUMBERS
+from ._table import OK, Table, merged
+
+if TYPE_CHECKING:
+    import xarray
+
+SHOWN = 3  # failures whose reasons are printed
+WIDTH = 100
+AXES = ("posterior", "integrand")
+
+
+class Estimates(eqx.Module):
+    """Expectations under many posteriors: arrays (posterior, k), one row for each, in order.
+
+    A row that failed holds NaN, and `status` and `reason` say why. An index or a slice gives some of
+    the rows: `estimates[3]`, `estimates[estimates.ok]`.
+
+    Attributes:
+        value: the estimates.
+        mcse: their Monte Carlo standard errors.
+        plain_value: the averages of f over all draws.
+        plain_mcse: their Monte Carlo standard errors.
+        worth: how many times as many plain draws would be as accurate, (plain_mcse / mcse)^2.
+        ess: effective sample sizes of the controlled series.
+        rhat: split R-hat of the controlled series.
+        freedom: degrees of freedom of `mcse`, for intervals.
+        status: `"ok"`, or one word for what was wrong: a kind of the audit such as `sign` or
+            `duplicate`; `not finite`; `integrands`; `unreadable`; `failed`.
+        reason: what was wrong and what to do next; empty for rows that are ok.
+        names: of the integrands.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(3, 4, 250, 2))
+    >>> scores = -x
+    >>> scores[1] = x[1]
+    >>> sx.estimate_many("x", sx.Batch(x, scores)).status.tolist()
+    ['ok', 'sign', 'ok']
+    """
+
+    value: AnyArray
+    mcse: AnyArray
+    plain_value: AnyArray
+    plain_mcse: AnyArray
+    worth: AnyArray
+    ess: AnyArray
+    rhat: AnyArray
+    freedom: AnyArray
+    status: AnyArray
+    reason: AnyArray
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def ok(self) -> AnyArray:
+        """Which rows are to be believed, (posterior,)."""
+        return self.status == OK
+
+    def interval(self, level: float = 0.95) -> AnyArray:
+        """Intervals that cover the expectations with this probability, (posterior, k, 2)."""
+        reach = t_quantile(level, self.freedom) * self.mcse
+        return np.stack([self.value - reach, self.value + reach], axis=-1)
+
+    def to_dataset(self) -> "xarray.Dataset":
+        """As labelled arrays, (posterior, integrand), to be stored.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = np.random.default_rng(0).normal(size=(3, 4, 250, 2))
+        >>> dict(sx.estimate_many("x", sx.Batch(x, -x)).to_dataset().sizes)
+        {'posterior': 3, 'integrand': 2}
+        """
+        import xarray
+
+        arrays: dict[str, Any] = {name: (AXES, getattr(self, name)) for name in NUMBERS}
+        words = {name: (AXES[:1], getattr(self, name)) for name in ("status", "reason")}
+        return xarray.Dataset(arrays | words, {AXES[1]: list(self.names)})
+
+    @staticmethod
+    def concatenate(parts: "Iterable[Estimates]") -> "Estimates":
+        """The rows of several, one below the other: what workers gave, put together.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = np.random.default_rng(0).normal(size=(3, 4, 250, 2))
+        >>> found = sx.estimate_many("x", sx.Batch(x, -x))
+        >>> len(sx.Estimates.concatenate([found, found[:2]]))
+        5
+        """
+        return from_table(merged(part._table() for part in parts))
+
+    def _table(self) -> Table:
+        numbers = np.stack([getattr(self, name) for name in NUMBERS])
+        return Table(numbers, self.status.tolist(), self.reason.tolist(), self.names)
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    def __getitem__(self, index: Any) -> "Estimates":
+        rows = slice(index, index + 1 or None) if isinstance(index, int | np.integer) else index
+        if isinstance(index, int | np.integer) and not -len(self) <= index < len(self):
+            raise IndexError(f"no posterior {index}: there are {len(self)}.")
+        arrays = (getattr(self, name)[rows] for name in (*NUMBERS, "status", "reason"))
+        return Estimates(*arrays, names=self.names)
+
+    def __iter__(self) -> "Iterator[Estimates]":
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
+        counts = Counter(self.status.tolist())
+        ok = counts.pop(OK, 0)
+        head = f"{_counted(len(self), 'posterior')}, {_counted(len(self.names), 'integrand')}"
+        lines = [f"Estimates({head}: {names})" if names else f"Estimates({head})"]
+        kinds = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
+        lines.append(f"  {ok} ok" + (f", {len(self) - ok} failed: {kinds}" if kinds else ""))
+        if ok and self.names:
+            low, middle, high = np.nanquantile(self.worth[self.ok], [0.05, 0.5, 0.95])
+            lines.append(f"  worth {middle:.3g} times as many draws ({low:.3g} to {high:.3g})")
+        for i in np.flatnonzero(~self.ok)[:SHOWN]:
+            lines.append(
+                shortened(f"  {i}: {self.status[i]}: {self.reason[i].splitlines()[0]}", WIDTH)
+            )
+        return "\n".join(lines)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def from_table(table: Table) -> Estimates:
+    """The rows as users see them."""
+    reason = np.empty(len(table.reason), dtype=object)
+    reason[:] = table.reason
+    arrays = dict(zip(NUMBERS, table.numbers, strict=True))
+    status = np.array(table.status, dtype=str)
+    return Estimates(**arrays, status=status, reason=reason, names=table.names)

@@ -1,0 +1,143 @@
+"""A stream gives the same numbers whoever reads it, and what a fit by hand gives."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import zarr
+
+import steinax as sx
+import targets
+from steinax._precision import precision
+from steinax.chains import controlled_statistics
+from steinax.estimation._stream_features import features_of
+from steinax.estimation._stream_runs import Working
+from steinax.estimation._streaming import stream_held_out, stream_problem
+
+F = {"sine": lambda x: jnp.sin(x[0] + x[1]), "norm": lambda x: jnp.sum(x**2), "first": "x[0]"}
+KERNEL = sx.KernelTranslates(sx.SquaredExponential(1.5), sx.Landmarks(40))
+FAMILIES = {"polynomial": sx.Polynomial(2), "landmarks": KERNEL, "sum": sx.Polynomial(1) + KERNEL}
+FIELDS = ("value", "mcse", "ess", "rhat", "freedom", "plain_value", "plain_mcse", "batches")
+
+
+def sample(length: int = 240) -> sx.Sample:
+    return targets.skewed(3).sample(0, length=length)
+
+
+def write(path: Path, of: sx.Sample, rows: int) -> Path:
+    group = zarr.open_group(path, mode="w")
+    for name, values in (("draws", of.draws), ("scores", of.scores)):
+        group.create_array(name, data=values, chunks=(1, rows, of.dim), compressors=None)
+    return path
+
+
+def assert_equal(one: sx.Estimate, other: sx.Estimate, rtol: float) -> None:
+    assert one.names == other.names
+    for field in FIELDS:
+        left, right = getattr(one, field), getattr(other, field)
+        scale = np.abs(right).max()
+        np.testing.assert_allclose(left, right, rtol=rtol, atol=rtol * scale, err_msg=field)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_is_least_squares_without_each_fold(name: str) -> None:
+    """Features of all draws at once, and a dense fit to those outside each fold."""
+    of, working = sample(), Working(threads=1)
+    stream = sx.Stream.from_arrays(of.draws, of.scores, block=50)
+    wanted, f = sx.integrands(F, of), sx.integrands(F, of).values.reshape(of.size, -1)
+    folds = sx.CrossFit().boundaries(of.chains, of.length)
+    with precision(np.float64):
+        problem, coordinates, n, _ = stream_problem(stream, FAMILIES[name], None, None, working)
+        features, penalty = features_of(problem, coordinates, n - n / len(folds))
+        a = np.asarray(features.matrix(of.x, of.score))
+    rest = np.empty_like(f)
+    for start, stop in folds:
+        out = np.r_[0:start, stop:n]
+        mean, mean_f = a[out].mean(axis=0), f[out].mean(axis=0)
+        rows = np.concatenate([a[out] - mean, np.sqrt(penalty)])
+        right = np.concatenate([f[out] - mean_f, np.zeros((len(penalty), f.shape[1]))])
+        rest[start:stop] = f[start:stop] - a[start:stop] @ np.linalg.lstsq(rows, right)[0]
+    got = sx.estimate(F, stream, FAMILIES[name])
+    assert got.names == wanted.names
+    np.testing.assert_allclose(
+        got.value, rest.mean(axis=0), rtol=0, atol=1e-8 * got.plain_mcse.max()
+    )
+    expected = controlled_statistics(
+        rest.reshape(of.chains, of.length, -1), wanted.values, np.zeros(())
+    )
+    left = rest.std(axis=0) > 1e-6  # of a mean nothing is left
+    np.testing.assert_allclose(got.ess[left], expected.ess[left], rtol=1e-6)
+    np.testing.assert_allclose(got.rhat[left], expected.rhat[left], rtol=1e-9)
+    assert np.all(got.mcse[left] >= expected.mcse[left] * (1 - 1e-9))  # with the fits' moves
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_threads_and_blocks_do_not_matter(family: str, tmp_path: Path) -> None:
+    of = sample()
+    stored = sx.from_zarr(write(tmp_path / "a.zarr", of, 60))
+    whole = sx.estimate(F, stored, FAMILIES[family])
+    for block in (13, 100, 240):
+        stream = sx.from_zarr(tmp_path / "a.zarr", block=block)
+        assert_equal(sx.estimate(F, stream, FAMILIES[family]), whole, 1e-8)
+    found = []
+    for threads in (1, 2, 2):
+        with precision(np.float64):
+            working = Working(threads=threads)
+            problem, coordinates, n, _ = stream_problem(
+                stored, FAMILIES[family], None, None, working
+            )
+            better, *_ = stream_held_out(F, stored, sx.CrossFit(), problem, coordinates, n, working)
+        found.append(better)
+    for one, other in pairwise(found):
+        np.testing.assert_array_equal(one.mean, other.mean)
+        np.testing.assert_array_equal(one.mcse, other.mcse)
+
+
+def test_long_chains_are_summed_in_batches(tmp_path: Path) -> None:
+    of = sample(length=9000)
+    stream = sx.from_zarr(write(tmp_path / "a.zarr", of, 9000))
+    got, whole = sx.estimate(F, stream), sx.estimate(F, of, sx.Polynomial(2))
+    size = whole.plain_mcse
+    np.testing.assert_allclose(got.value / size, whole.value / size, atol=1e-9)
+    np.testing.assert_allclose(got.plain_value / size, whole.plain_value / size, atol=1e-9)
+    np.testing.assert_allclose(got.plain_mcse, whole.plain_mcse, rtol=0.03)
+    np.testing.assert_allclose(got.mcse[0], whole.mcse[0], rtol=0.03)
+    np.testing.assert_allclose(got.mcse[1], whole.mcse[1], rtol=0.1)  # what is left has heavy tails
+    np.testing.assert_allclose(got.plain_rhat, whole.plain_rhat, rtol=1e-9)
+    assert got.batches.shape == whole.batches.shape
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    of, keep = sample(length=3000), tmp_path / "kept"
+    path = write(tmp_path / "a.zarr", of, 3000)
+    first = sx.estimate(F, sx.from_zarr(path), keep=keep)
+    kept = sorted(keep.rglob("*.kept"))
+    assert len(kept) == 4 + 2 * 8  # chains, then folds twice
+    kept[-1].unlink()  # what was not finished
+    kept[6].unlink()
+    again = sx.estimate(F, sx.from_zarr(path), keep=keep)
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(again, field), getattr(first, field))
+    assert sorted(keep.rglob("*.kept")) == kept
+
+
+def test_what_was_kept_is_used_and_only_for_the_same_question(tmp_path: Path) -> None:
+    path, keep = write(tmp_path / "a.zarr", sample(length=500), 500), tmp_path / "kept"
+    sx.estimate(F, sx.from_zarr(path), keep=keep)
+    before = {one: one.stat().st_mtime_ns for one in keep.rglob("*.kept")}
+    sx.estimate(F, sx.from_zarr(path), keep=keep)
+    assert {one: one.stat().st_mtime_ns for one in keep.rglob("*.kept")} == before
+    others = {"sine": lambda x: jnp.cos(x[0]), "norm": F["norm"], "first": "x[0]"}
+    for f, family in ((others, None), (F, sx.Polynomial(3))):
+        with pytest.raises(ValueError, match="another run"):
+            sx.estimate(f, sx.from_zarr(path), family, keep=keep)
+
+
+def test_a_function_has_one_reader() -> None:
+    of = sample()
+    with pytest.raises(ValueError, match=r"use Stream\.from_arrays"):
+        sx.estimate(F, sx.Stream(lambda: of.blocks(100), chains=4), keep="somewhere")
+    with pytest.raises(ValueError, match="for a Stream"):
+        sx.estimate(F, of, keep="somewhere")
