@@ -64,6 +64,22 @@ def about(module: str) -> dict:
     return {"command": shlex.join(["python", "-m", module, *told])} | provenance()
 
 
+def report(rows: list[dict], module: str, name: str, as_json: bool, out: Path | None) -> None:
+    """Print rows of figures as a table or as JSON, and write both with their origin to a folder.
+
+    Args:
+        rows: of equal keys.
+        module: that was run.
+        name: of the two files.
+        as_json: whether to print JSON.
+        out: the folder, if any.
+    """
+    print(json.dumps(rows, indent=1, default=_plain) if as_json else rows_table(rows))
+    if out is not None:
+        told = about(module)
+        write(out, name, f"{origin(told)}\n\n{rows_table(rows)}\n", told, rows)
+
+
 def write(out: Path, name: str, page: str, about: dict, rows: list[dict]) -> None:
     """The page, and all figures as JSON beside it."""
     out.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._pictures import pyplot
 from ._experiment import Row
 from ._gaussian_processes_problem import JITTER, covariance
 from ._gaussian_processes_rows import (
@@ -20,7 +21,6 @@ from ._gaussian_processes_rows import (
     training,
 )
 from ._methods import AUTOMATIC, NETWORK, PLAIN
-from ._pictures import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from .._pictures import pyplot
 from ._experiment import Row
 from ._methods import AUTOMATIC, NETWORK, PLAIN
-from ._pictures import pyplot
 from ._statistics import mae, where
 
 STYLES = {  # colour by family, line by solver

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from .._markdown import figure, table
+from .._pictures import pyplot
 from ._experiment import Claim, Report, Row
 from ._logistic_study import EXACT, METHODS, QUICK, STOCHASTIC
 from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN
-from ._pictures import pyplot
 from ._statistics import mae, seconds, tuning, where
 
 LARGE = 1000  # from here on the ensemble is said to surpass networks

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from .._markdown import figure, table
+from .._pictures import pyplot
 from ._experiment import Report, Row
 from ._lotka_volterra_claims import Errors, claims
 from ._methods import AUTOMATIC, NETWORK, PLAIN
-from ._pictures import pyplot
 from ._statistics import mae, seconds, tuning, where
 
 PARAMETERS = ("alpha", "beta", "gamma", "delta")

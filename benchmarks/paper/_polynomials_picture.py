@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from .._pictures import pyplot
 from ._experiment import Row
-from ._pictures import pyplot
 from ._polynomials_problem import Problem
 from ._statistics import mae, seconds
 

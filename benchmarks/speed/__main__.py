@@ -1,7 +1,7 @@
 import argparse
-import json
+from pathlib import Path
 
-from .._markdown import rows_table
+from .._markdown import report
 from .._pinned import run
 from . import __doc__ as description
 from .engine._run import measured
@@ -26,18 +26,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="how often each time is taken")
     parser.add_argument("--seeds", type=int, help="samples in each cell of `ratios`")
     parser.add_argument("--only", help="a word in the names of the pieces of `engine` to measure")
+    parser.add_argument("--out", type=Path, help="a folder for the table and its JSON")
     given = parser.parse_args()
-    if given.command == ENGINE:
-        rows = measured(given.only)
-        print(json.dumps(rows, indent=1) if given.json else rows_table(rows))
-        return
+    rows = measured(given.only) if given.command == ENGINE else _run(given)
+    report(rows, "benchmarks.speed", f"speed_{given.command}", given.json, given.out)
+
+
+def _run(given: argparse.Namespace) -> list[dict]:
     settings = {
         name: getattr(given, name)
         for name in ("rounds", "seeds")
         if getattr(given, name) is not None
     }
-    rows = run(f"speed.{COMMANDS[given.command]}", settings, one_core=given.command != "ratios")
-    print(json.dumps(rows, indent=1) if given.json else rows_table(rows))
+    return run(f"speed.{COMMANDS[given.command]}", settings, one_core=given.command != "ratios")
 
 
 main()
