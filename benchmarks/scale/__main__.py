@@ -6,7 +6,7 @@ from .._markdown import report
 from . import __doc__ as description
 from ._growth import draw
 
-COMMANDS = ("streaming", "farm", "integrands", "devices")
+COMMANDS = ("streaming", "farm", "integrands", "devices", "dimensions")
 PICTURE = "picture"
 
 

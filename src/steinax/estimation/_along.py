@@ -101,12 +101,13 @@ def _decomposed(score: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _features(x: np.ndarray, score: np.ndarray, slopes: np.ndarray, folds: Folds) -> np.ndarray:
     """The control variates of all powers on every draw, with its fold's directions, (n, k, p)."""
     n, dim = x.shape
-    moments = x.T @ x
+    least = min(n - (stop - start) for start, stop in folds)
+    moments = x.T @ x if least >= DRAWS_PER_DIM * dim else None
     columns = np.empty((n, slopes.shape[2], len(POWERS)))
     for (start, stop), push in zip(folds, slopes, strict=True):
         own, train = x[start:stop], n - (stop - start)
         along = push
-        if train >= DRAWS_PER_DIM * dim:
+        if moments is not None:
             along = np.linalg.solve((moments - own.T @ own) / train, push)
         length = np.sqrt(np.maximum((along * push).sum(axis=0), np.finfo(float).tiny))
         place, pushed = own @ along / length, score[start:stop] @ push / length

@@ -49,11 +49,12 @@ class MedianHeuristic(AbstractHeuristic):
 
     def __call__(self, x: Points) -> jax.Array:
         n = x.shape[0]
-        x = jnp.asarray(x)
+        x = jnp.asarray(x) - jnp.mean(jnp.asarray(x), axis=0)
+        size = jnp.sum(x**2, axis=1)
         if n > SUBSAMPLE:  # some at every distance, whatever the order of the draws
-            order = jnp.argsort(jnp.sum((x - jnp.mean(x, axis=0)) ** 2, axis=1))
-            x = x[order[np.linspace(0, n - 1, SUBSAMPLE).astype(int)]]
-        squared = jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)
+            some = jnp.argsort(size)[np.linspace(0, n - 1, SUBSAMPLE).astype(int)]
+            x, size = x[some], size[some]
+        squared = size[:, None] + size - 2 * x @ x.T  # no array of pairs and dimensions
         pairs = squared[np.triu_indices(x.shape[0], k=1)]
         return self.factor * jnp.sqrt(jnp.median(pairs) / 2)
 
