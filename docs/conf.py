@@ -15,7 +15,8 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_design",
 ]
-exclude_patterns = ["_build", "paper/*.md"]
+# what other pages include
+exclude_patterns = ["_build", "paper/*.md", "benchmarks/scale_*.md", "benchmarks/speed_*.md"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 

@@ -10,6 +10,7 @@ rounds. What was measured on two busy cores, over three to five runs of each, an
 | published epoch / ours, kernel | 111 to 130 | 50 |
 | dual fit / its products and Cholesky | 1.77 to 1.96 | 3.0 |
 | dual fit, peak memory in MB | 351 to 355 | 1000 |
+| pieces of the engine | see docs/scale.md | of each |
 
 The bounds are the figures that are promised, with no margin added: the runs lie within a fifth of
 their middle, and the worst of each is a sixth or more inside its bound. The step is compared with
@@ -58,3 +59,14 @@ def test_the_audit_and_the_error_bars_cost_less_than_a_quarter_of_the_fit() -> N
     for row in (automatic, kernel):
         assert row["ratio"] <= row["at most"] == 0.25, row
     assert polynomial["honesty"] < 50, polynomial  # ms; the fit itself takes ten
+
+
+def test_pieces_of_the_engine_cost_little_more_than_the_bare_operations() -> None:
+    """Those that are far enough inside their bounds to be told from the machine's other work."""
+    only = "(gram and 2000) or test_exact or test_crossfit or test_network"
+    call = [sys.executable, "-m", "benchmarks.speed", "engine", "--json", "--only", only]
+    done = subprocess.run(call, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    rows = json.loads(done.stdout)
+    assert len(rows) >= 8
+    for row in rows:
+        assert row["ratio"] <= row["at most"], row

@@ -8,15 +8,18 @@ import numpy as np
 
 import steinax as sx
 
-from .._pinned import run
+from .._pinned import ONE_THREAD, run
 from ._data import write_store
+from ._growth import exponent
+from ._streamed import beginning
 
 DIM = 256
 GROWTH = (10_000, 100_000, 1_000_000, 10_000_000)
+LONG = 10_000_000  # draws: timed once
 RATIO, MEMORY, WORKERS, EQUAL = 1.6, 1000.0, 0.6, 1e-9  # at most
 
 
-def measure(megabytes: float = 4000.0, only: str | None = None, rounds: int = 2) -> list[dict]:
+def measure(megabytes: float = 4000.0, only: str | None = None, rounds: int = 3) -> list[dict]:
     """Rows of figures; sizes are of the draws alone, and their scores take as much again."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="steinax-scale-") as folder:
@@ -42,33 +45,36 @@ def _row(piece: str, figure: float, at_most: float | None, detail: str) -> dict:
 
 
 def _against_bare(store: Path, rounds: int) -> list[dict]:
-    found = {
-        what: run("scale._streamed", {"store": str(store), "what": what, "rounds": rounds}, False)[
-            0
-        ]
-        for what in ("bare", "moments", "linear")
-    }
-    bare, rows = found["bare"], []
-    for what, at_most in (("moments", RATIO), ("linear", None)):
-        one = found[what]
-        told = f"{one['seconds']:.2f} s and {one['cpu']:.2f} s of CPU against "
-        told += f"{bare['seconds']:.2f} and {bare['cpu']:.2f}"
-        piece = f"{what} from zarr, p = {DIM} / bare X'X in memory"
-        rows.append(_row(f"{piece}, time", one["seconds"] / bare["seconds"], at_most, told))
-        rows.append(_row(f"{piece}, CPU time", one["cpu"] / bare["cpu"], at_most, told))
-        rows.append(_row(f"{what} from zarr, MB of memory", one["megabytes"], MEMORY, ""))
+    """In turn in one process: in seconds on all cores, and in CPU seconds on one; memory by itself."""
+    parts = {"moments": ("moments", RATIO), "linear": ("whole estimate", None)}
+    rows = []
+    for what, (piece, at_most) in parts.items():
+        settings = {"store": str(store), "what": ("bare", what), "rounds": rounds}
+        if what == "linear":  # compiled on a part of the draws
+            settings |= {"rounds": 1, "warm": False}
+        name = f"{piece} from zarr, p = {DIM} / bare X'X in memory"
+        for cores, one_core, unit in (("all cores", False, "seconds"), ("one core", True, "cpu")):
+            bare, one = (row[unit] for row in run("scale._streamed", settings, one_core))
+            told = f"{one:.2f} s against {bare:.2f} s"
+            clock = "time" if unit == "seconds" else "CPU time"
+            rows.append(_row(f"{name}, {clock}, {cores}", one / bare, at_most, told))
+        alone = settings | {"what": (what,), "rounds": 1, "warm": False}
+        (one,) = run("scale._streamed", alone, False)
+        rows.append(_row(f"{piece} from zarr, MB of memory", one["megabytes"], MEMORY, ""))
     return rows
 
 
 def _workers(store: Path, rounds: int) -> list[dict]:
+    """A worker is one core: dask holds BLAS to one thread in each, and XLA is told the same."""
     from distributed import Client, LocalCluster
 
     stream, found = sx.from_zarr(store), []
+    settings = {"threads_per_worker": 1, "dashboard_address": None, "env": ONE_THREAD}
     for count in (1, 2):
-        settings = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
-        with LocalCluster(**settings) as cluster, Client(cluster) as client:
-            seconds = float("inf")
-            for _ in range(rounds + 1):  # the first compiles
+        with LocalCluster(n_workers=count, **settings) as cluster, Client(cluster) as client:
+            seconds, some = float("inf"), beginning(stream)  # which compiles
+            got = sx.estimate(_third_power, some, sx.Polynomial(1), client=client)
+            for _ in range(max(rounds - 1, 1)):
                 start = time.perf_counter()
                 got = sx.estimate(_third_power, stream, sx.Polynomial(1), client=client)
                 seconds = min(seconds, time.perf_counter() - start)
@@ -91,14 +97,16 @@ def _growth(folder: Path, sizes: list[int], rounds: int) -> list[dict]:
     for n in sizes:
         store = folder / f"{n}.zarr"
         write_store(store, n, 5)
-        settings = {"store": str(store), "what": "quadratic", "rounds": rounds}
+        often = rounds if n < LONG else 1
+        settings = {"store": str(store), "what": ("quadratic",), "rounds": often}
         one = run("scale._streamed", settings, False)[0]
         cpu.append(one["cpu"])
         told = f"{one['seconds']:.2f} s, {one['megabytes']:.0f} MB"
-        rows.append(
-            _row(f"{n} draws, d = 5, degree 2, 3 integrands, CPU s", one["cpu"], None, told)
-        )
+        piece = f"{n} draws, d = 5, degree 2, 3 integrands, CPU s"
+        rows.append(_row(piece, one["cpu"], None, told))
     if len(sizes) > 1:
-        exponent = float(np.polyfit(np.log(sizes[-2:]), np.log(cpu[-2:]), 1)[0])
-        rows.append(_row("exponent of CPU time in n, the last two sizes", exponent, None, ""))
+        told = f"beyond the CPU s of {sizes[0]} draws, from the two largest sizes"
+        rows.append(
+            _row("exponent of CPU time in n", exponent([float(n) for n in sizes], cpu), None, told)
+        )
     return rows

@@ -14,6 +14,7 @@ COMMANDS = {
     "honesty": "honesty",
     "gathering": "gathering",
     "auto": "auto",
+    "costs": "costs",
 }
 ENGINE = "engine"
 

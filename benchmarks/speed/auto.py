@@ -19,6 +19,7 @@ KERNELS = ((1000, 10), (4000, 10), (4000, 61), (16_000, 10), (100_000, 10))
 POLYNOMIALS = ((1000, 61), (10_000, 61), (2000, 200), (1000, 500), (4000, 500))
 NEAR = 1.05  # of the exact fit's held-out variance
 AT_MOST = 1.3
+TOLERANCE = 0.01  # of conjugate gradients, as `Auto` has it
 TEST = 4000  # new draws that a fit is judged on
 
 
@@ -42,7 +43,7 @@ def _cell(family: sx.AbstractFamily, name: str, n: int, dim: int, rounds: int) -
         x, score = coordinates(new.x, new.score)
         wanted = values["sine"].reshape(-1, 1)
         solvers = list(_solvers(problem))
-        times, solutions = _times(solvers, problem, rounds)
+        times, solutions = take_times(solvers, problem, rounds)
         rows = []
         for solver, taken, solution in zip(solvers, times, solutions, strict=True):
             left = _left(solution, np.asarray(x), np.asarray(score), wanted)
@@ -85,7 +86,7 @@ def _solvers(problem: Problem) -> Iterator[sx.AbstractSolver]:
     if n <= 10_000:
         yield sx.Exact()
     if not kernel or n <= 16_000:
-        yield sx.ConjugateGradient(tolerance=0.01)
+        yield sx.ConjugateGradient(tolerance=TOLERANCE)
     if kernel:
         yield sx.Nystrom(800)
     if kernel and n > 1600:
@@ -94,7 +95,7 @@ def _solvers(problem: Problem) -> Iterator[sx.AbstractSolver]:
         yield sx.Stochastic()
 
 
-def _times(
+def take_times(
     solvers: list[sx.AbstractSolver], problem: Problem, rounds: int
 ) -> tuple[list[float], list[Solution]]:
     """The least CPU seconds of each, called in turns and compiled before, and the solutions."""

@@ -85,6 +85,17 @@ def test_a_missing_chunk_is_named_before_anything_is_read(store: Path) -> None:
 def test_a_chunk_that_goes_missing_later_is_no_zeros(store: Path) -> None:
     stream = sx.from_zarr(store)
     (store / "draws/c/1/1/0").unlink()
+    with pytest.raises(sx.CorruptChunkError, match="FileNotFoundError") as caught:
+        sx.estimate("x", stream, sx.Polynomial(1))
+    assert caught.value.chunk == (1, 1, 0)
+
+
+def test_a_compressed_chunk_that_goes_missing_later_is_no_zeros(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "packed.zarr", mode="w")
+    for name, values in (("draws", X), ("scores", -X)):
+        group.create_array(name, data=values, chunks=(1, 8192, 5))
+    stream = sx.from_zarr(tmp_path / "packed.zarr")
+    (tmp_path / "packed.zarr/draws/c/1/1/0").unlink()
     with pytest.raises(sx.CorruptChunkError, match=r"draws 8192 to 9000 of chain 1 are all 0\.0"):
         sx.estimate("x", stream, sx.Polynomial(1))
 
@@ -100,11 +111,12 @@ def test_a_chunk_that_is_cut_short_is_named(store: Path, size: int) -> None:
     assert caught.value.chunk == (1, 0, 0)
 
 
-def test_what_is_not_finite_is_named(store: Path) -> None:
-    zarr.open_group(store)["scores"][1, 8500, 2] = np.nan  # type: ignore[index]
+@pytest.mark.parametrize("array", ["draws", "scores"])
+def test_what_is_not_finite_is_named(store: Path, array: str) -> None:
+    zarr.open_group(store)[array][1, 8500, 2] = np.nan  # type: ignore[index]
     with pytest.raises(sx.CorruptChunkError, match="not finite, the first at draw 8500") as caught:
         sx.estimate("x", sx.from_zarr(store), sx.Polynomial(1))
-    assert caught.value.chunk == (1, 1, 0)
+    assert (caught.value.array, caught.value.chunk) == (array, (1, 1, 0))
 
 
 def test_shards_are_chunks_too(tmp_path: Path) -> None:

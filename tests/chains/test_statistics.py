@@ -30,6 +30,25 @@ def test_equals_arviz(coefficient: float) -> None:
         np.testing.assert_allclose(found.rhat[k], array_stats.rhat(one, method="split"), rtol=1e-12)
 
 
+def test_many_series_equal_arviz(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks of a few series, the last of them narrower."""
+    monkeypatch.setattr("steinax.chains._statistics.NUMBERS", 4 * 100 * 3)
+    series = _autoregressive(0.6, shape=(4, 100, 10)) * np.logspace(-6, 6, 10)
+    found = sx.chain_statistics(series)
+    for k in range(10):
+        one = series[..., k]
+        expected = array_stats.ess(one / np.ptp(one), method="mean")
+        np.testing.assert_allclose(found.ess[k], expected, rtol=1e-9)
+        error = one.std(ddof=1) / np.sqrt(expected)
+        np.testing.assert_allclose(found.mcse[k], error, rtol=1e-9)
+
+
+def test_chains_of_three_draws_have_no_error() -> None:
+    found = sx.chain_statistics(_autoregressive(0.0, shape=(4, 3, 2)))
+    assert np.isnan(found.mcse).all()
+    assert np.isfinite(found.mean).all()
+
+
 @pytest.mark.parametrize("coefficient", [0.0, 0.8, -0.5])
 def test_error_is_that_of_theory(coefficient: float) -> None:
     """sd sqrt((1 + a) / (1 - a) / n) for an autoregressive series, to a quarter of it."""

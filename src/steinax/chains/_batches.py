@@ -18,7 +18,7 @@ def batch_means(series: Series) -> np.ndarray:
     each = max(min(int(np.sqrt(length)), -(-BATCHES // chains)), 1)
     size = length // each
     cut = np.asarray(series)[:, length - each * size :]
-    means = cut.reshape(chains * each, size, k).mean(axis=1)
+    means = cut.reshape(chains, each, size, k).mean(axis=2).reshape(chains * each, k)
     return means - means.mean(axis=0)
 
 

@@ -1,12 +1,12 @@
 import numpy as np
 
-from .._types import AnyArray, Series
+from .._types import AnyArray
 
 PER_DEGREE = 2.0  # effective draws for each degree of freedom of a standard error
 TAILS = 4.0  # how much a heavy tail takes of them: 2 in theory, for independent draws
 
 
-def degrees_of_freedom(series: Series, ess: AnyArray) -> np.ndarray:
+def freedom_of(kurtosis: AnyArray, ess: AnyArray, draws: int) -> np.ndarray:
     r"""How many degrees of freedom the standard errors of the means of some series have, (k,).
 
     A standard error from few effective draws is itself uncertain, and more so where few draws make
@@ -17,23 +17,13 @@ def degrees_of_freedom(series: Series, ess: AnyArray) -> np.ndarray:
     and $\nu$ is at least 1.
 
     Args:
-        series: shape (chain, draw, k).
+        kurtosis: of each series, (k,).
         ess: effective sample sizes, (k,).
+        draws: of all chains.
 
-    >>> series = np.random.default_rng(0).normal(size=(4, 250, 1))
-    >>> bool(300 < degrees_of_freedom(series, np.array([1000.0]))[0] <= 500)
-    True
+    >>> freedom_of(np.array([3.0, 9.0]), np.array([1000.0, 1000.0]), 1000).round().tolist()
+    [500.0, 286.0]
     """
-    chains, length, k = series.shape
-    flat = np.asarray(series, np.float64).reshape(chains * length, k)
-    square = (flat - flat.mean(axis=0)) ** 2
-    spread = square.mean(axis=0)
-    kurtosis = (square**2).mean(axis=0) / np.where(spread > 0, spread, 1.0) ** 2
-    return freedom_of(kurtosis, ess, chains * length)
-
-
-def freedom_of(kurtosis: AnyArray, ess: AnyArray, draws: int) -> np.ndarray:
-    """Degrees of freedom from the kurtosis of some series of so many draws."""
     draws = np.minimum(ess, draws)
     return 1 / np.clip((PER_DEGREE + np.maximum(kurtosis - 3, 0) / TAILS) / draws, 1e-300, 1.0)
 

@@ -1,17 +1,14 @@
-import warnings
 from dataclasses import replace
 
 import equinox as eqx
 import numpy as np
 
 from .._types import AnyArray, Series
+from ._averages import Averages, averages
 from ._batches import batch_means
-from ._quantiles import degrees_of_freedom
-from ._rhat import split_rhat
+from ._floors import between_chain_error
 
-# Rounding leaves about this much of a sum's relative error: below it a standard error says
-# nothing. It is the floor that a perfect control variate is reported with.
-FLOOR = 4.0
+NUMBERS = 2**16  # of the series that are worked on together: they stay in the cache
 
 
 class ChainStatistics(eqx.Module):
@@ -42,9 +39,8 @@ class ChainStatistics(eqx.Module):
 def chain_statistics(series: Series, scale: AnyArray | None = None) -> ChainStatistics:
     """Mean, Monte Carlo standard error, effective sample size and split R-hat of each series.
 
-    The same numbers as ArviZ gives, the effective sample size by arviz-stats. A series that is
-    constant but for rounding error, as a perfect control variate leaves it, gets the standard error
-    of that rounding.
+    The same numbers as ArviZ gives. A series that is constant but for rounding error, as a perfect
+    control variate leaves it, gets the standard error of that rounding.
 
     Args:
         series: shape (chain, draw, k).
@@ -55,33 +51,17 @@ def chain_statistics(series: Series, scale: AnyArray | None = None) -> ChainStat
     >>> bool(chain_statistics(np.ones((4, 100, 1))).mcse[0] > 0)
     True
     """
-    from arviz_stats.base.array import array_stats
-
     series = _finite(series)
-    size = np.abs(series).max(axis=(0, 1)) if scale is None else np.asarray(scale)
-    floor = floor_of(size)
-    spread = np.ptp(series, axis=(0, 1))
-    constant = spread <= floor
-    unit = (series - series[0, 0]) / np.where(spread > 0, spread, 1.0)  # ArviZ knows no scale
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # 0 / 0 on constant series: floored below
-        ess = array_stats.ess(unit, chain_axis=0, draw_axis=1, method="mean")  # type: ignore
-        mcse = spread * unit.std(axis=(0, 1), ddof=1) / np.sqrt(ess)
-        rhat = split_rhat(unit)
-    draws = series.shape[0] * series.shape[1]
-    return ChainStatistics(
-        series.mean(axis=(0, 1)),
-        np.where(constant, floor, np.maximum(mcse, floor)),
-        np.where(constant, draws, ess),
-        np.where(constant, 1.0, rhat),
-        degrees_of_freedom(unit, np.where(constant, draws, ess)),
-        batch_means(series),
-    )
-
-
-def floor_of(size: AnyArray) -> np.ndarray:
-    """The standard error that rounding leaves of a mean of numbers of this size, (k,)."""
-    return FLOOR * np.finfo(np.float64).eps * np.maximum(size, np.finfo(np.float64).tiny)
+    chains, length, k = series.shape
+    size = _largest(series) if scale is None else np.asarray(scale, np.float64)
+    width = max(NUMBERS // (chains * length), 1)
+    parts = []
+    for start in range(0, k, width):
+        part = slice(start, start + width)
+        rows = np.ascontiguousarray(np.moveaxis(series[..., part], -1, 0))
+        parts.append(averages(rows, size[part]))
+    found = Averages(*map(np.concatenate, zip(*parts, strict=True)))
+    return ChainStatistics(*found, batch_means(series))
 
 
 def _finite(series: Series) -> np.ndarray:
@@ -99,6 +79,11 @@ def _finite(series: Series) -> np.ndarray:
     return series.astype(np.float64, copy=False)
 
 
+def _largest(series: AnyArray) -> np.ndarray:
+    """The largest absolute value of each series, without an array of all of them."""
+    return np.maximum(series.max(axis=(0, 1)), -series.min(axis=(0, 1)))
+
+
 def controlled_statistics(series: Series, f: AnyArray, unseen: AnyArray) -> ChainStatistics:
     """The same of what control variates leave, with the means of the chains as a further floor.
 
@@ -107,29 +92,6 @@ def controlled_statistics(series: Series, f: AnyArray, unseen: AnyArray) -> Chai
         f: itself, of the same axes, on as many draws or more.
         unseen: the variance of the mean that the series does not show, (k,) or one for all.
     """
-    found = chain_statistics(series, np.abs(f).max(axis=(0, 1)))
+    found = chain_statistics(series, _largest(np.asarray(f)))
     error = np.maximum(found.mcse, between_chain_error(np.asarray(series, np.float64).mean(axis=1)))
     return replace(found, mcse=np.hypot(error, np.sqrt(unseen)))
-
-
-def between_chain_error(means: AnyArray) -> np.ndarray:
-    r"""The standard error that the chains' own means vouch for, (k,): a floor for any other.
-
-    With $S^2$ the variance of the means of $M$ chains, $S^2 / M$ estimates the squared error of
-    their average from $M - 1$ degrees of freedom, whatever happens within chains. It is divided by
-    the 99% quantile of $\chi^2_{M-1} / (M - 1)$, so that chains which agree are hardly ever charged
-    for it. Zero for one chain.
-
-    Args:
-        means: of each chain, (chain, k).
-
-    >>> between_chain_error(np.arange(4.0)[:, None]).round(2).tolist()
-    [0.33]
-    """
-    from scipy.special import chdtri
-
-    chains = means.shape[0]
-    if chains < 2:
-        return np.zeros(means.shape[1])
-    unlikely = chdtri(chains - 1, 0.01) / (chains - 1)
-    return np.sqrt(means.var(axis=0, ddof=1) / chains / unlikely)

@@ -1,13 +1,15 @@
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
 from .._types import AnyArray
+from ._averages import SHORTEST
 from ._batches import batch_means
+from ._effective import correlations, effective_size
+from ._floors import between_chain_error, floor_of
 from ._quantiles import freedom_of
 from ._rhat import rhat_of_halves
-from ._statistics import ChainStatistics, between_chain_error, floor_of
+from ._statistics import ChainStatistics
 from ._sums import ChainSums
 
 
@@ -27,8 +29,6 @@ def streamed_statistics(sums: ChainSums, centre: AnyArray, size: AnyArray) -> Ch
         centre: what was taken away from the series, (k,).
         size: the size of the numbers that the series was computed from, (k,).
     """
-    from arviz_stats.base.array import array_stats
-
     size = np.where(size > 0, size, 1.0)
     floor = floor_of(size)
     spread = sums.high - sums.low
@@ -38,13 +38,14 @@ def streamed_statistics(sums: ChainSums, centre: AnyArray, size: AnyArray) -> Ch
     draws = len(series) * sums.length
     variance, kurtosis = sums.central()
     means, variances, half = sums.halves()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # 0 / 0 on constant series: floored below
-        of_batches = array_stats.ess(unit, chain_axis=0, draw_axis=1, method="mean")  # type: ignore
+    with np.errstate(all="ignore"):  # 0 / 0 on constant series: floored below
+        of_batches = np.full(unit.shape[2], np.nan)
+        if unit.shape[1] >= SHORTEST:
+            of_batches = effective_size(correlations(np.moveaxis(unit, -1, 0)))
         mcse = spread * unit.std(axis=(0, 1), ddof=1) / np.sqrt(of_batches)
         ess = np.where(constant, draws, variance / mcse**2)
         rhat = rhat_of_halves(means, variances, half)
-        if len(series) < 2 or sums.length < 4:
+        if len(series) < 2 or sums.length < SHORTEST:
             rhat = np.full_like(rhat, np.nan)
     return ChainStatistics(
         centre + size * sums.chain_means.mean(axis=0),

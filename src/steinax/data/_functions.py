@@ -11,6 +11,7 @@ import numpy as np
 
 from .._precision import precision
 from .._types import Points
+from ._compiled import Compiled
 from ._sample import Sample, as_reals
 from ._variables import read
 
@@ -80,14 +81,17 @@ class DrawFunction:
         draws = self._rows(part)
         with self._scope():
             try:
-                return reals(
-                    self.label, jax.vmap(self._one)(jax.tree.map(jax.numpy.asarray, draws))
-                )
+                return reals(self.label, self._mapped(draws))
             except _NEEDS_VALUES:
                 n = len(jax.tree.leaves(draws)[0])
                 each = (jax.tree.map(lambda values, i=i: values[i], draws) for i in range(n))
                 rows = [np.asarray(self._one(row)) for row in each]
                 return reals(self.label, [row * 1.0 if row.dtype == bool else row for row in rows])
+
+    def _mapped(self, draws: Points | dict[str, np.ndarray]) -> Any:
+        if isinstance(self.f, Compiled):
+            return self.f.over(draws)
+        return jax.vmap(self._one)(jax.tree.map(jax.numpy.asarray, draws))
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
@@ -145,4 +149,7 @@ def _values(name: str, sample: Sample) -> np.ndarray | None:
     columns = columns_named(name, sample)
     if not columns:
         return None
-    return sample.x[:, columns[0] if sample.names[columns[0]] == name else columns]
+    if sample.names[columns[0]] == name:
+        return sample.x[:, columns[0]]
+    together = slice(columns[0], columns[-1] + 1)  # a slice takes no copy
+    return sample.x[:, together if columns[-1] - columns[0] < len(columns) else columns]

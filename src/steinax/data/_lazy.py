@@ -3,16 +3,16 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..working import CorruptChunkError
-from ._chunks import chunk_shape, find_missing, locate
+from ._chunks import chunk_shape, find_missing
+from ._raw import raw_files
+from ._reading import read_rows, unchecked_rows
 from ._sample import Sample, as_names
-from ._variables import Variables, read
+from ._variables import Variables
 
 BLOCK = 2**24  # bytes of draws that are read at once: 16 MB
 SMALL = 2**18  # bytes: smaller chunks take longer to find than to read
@@ -59,17 +59,36 @@ class LazySample:
         """Some consecutive draws of one chain, in memory."""
         rows = slice(start, stop)
         also = None if self.variables is None else self.variables.part(chain, rows)
-        draws, scores = self.read_draws(chain, rows), self.read_scores(chain, rows)
-        return Sample(draws, scores, self.names, variables=also)
+        draws = unchecked_rows(self.draws, "draws", chain, rows)
+        scores = self._ordered(unchecked_rows(self.scores, "scores", chain, rows))
+        try:
+            return Sample(draws, scores, self.names, variables=also)
+        except ValueError:  # not finite: these say in which chunk
+            self.read_draws(chain, rows)
+            self.read_scores(chain, rows)
+            raise
 
     def read_draws(self, chain: int, rows: slice) -> np.ndarray:
         """Draws alone, (draw, dim)."""
-        return _read(self.draws, "draws", chain, rows)
+        return read_rows(self.draws, "draws", chain, rows)
 
     def read_scores(self, chain: int, rows: slice) -> np.ndarray:
         """Scores alone, their columns in the order of those of the draws."""
-        scores = _read(self.scores, "scores", chain, rows)
+        return self._ordered(read_rows(self.scores, "scores", chain, rows))
+
+    def _ordered(self, scores: np.ndarray) -> np.ndarray:
         return scores if self.order is None else scores[:, list(self.order)]
+
+    def draw_tiles(self, chain: int, start: int, stop: int, rows: int) -> Iterator[np.ndarray]:
+        """Draws alone, `rows` at a time, unchecked; the next tile may overwrite the last."""
+        if raw_files(self.draws) is None:
+            for cut in self.cuts(start, stop):
+                block = unchecked_rows(self.draws, "draws", chain, slice(*cut))
+                yield from (block[i : i + rows] for i in range(0, len(block), rows))
+            return
+        buffer = np.empty((min(rows, stop - start), self.dim))
+        for cut in self.cuts(start, stop, rows):
+            yield unchecked_rows(self.draws, "draws", chain, slice(*cut), buffer)
 
     def cuts(self, start: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, int]]:
         """Where the blocks of a run of draws start and stop: they end where chunks do."""
@@ -143,47 +162,3 @@ def _warn_of_small_chunks(draws: Any) -> None:
         'the same for "scores", and read them by from_zarr("large.zarr").',
         stacklevel=4,
     )
-
-
-def _read(array: Any, what: str, chain: int, rows: slice) -> np.ndarray:
-    place = (chain, rows) if len(array.shape) == 3 else rows
-    try:
-        values = read(array[place])
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        draw = _first_unreadable(array, chain, rows)
-        raise CorruptChunkError(**locate(array, what, chain, draw), reason=reason) from error
-    values = np.ascontiguousarray(values, dtype=np.float64)
-    if not np.isfinite(values).all():
-        draw = rows.start + int(np.argmin(np.isfinite(values).all(axis=1))) * (rows.step or 1)
-        reason = f"chain {chain} has values that are not finite, the first at draw {draw}"
-        raise CorruptChunkError(**locate(array, what, chain, draw), reason=reason)
-    _refuse_unwritten(array, what, chain, rows, values)
-    return values
-
-
-def _first_unreadable(array: Any, chain: int, rows: slice) -> int:
-    """The first draw, of those in `rows`, whose chunk cannot be read alone."""
-    inside = chunk_shape(array)[-2]
-    for start in range(rows.start // inside * inside, rows.stop, inside):
-        draw = max(start, rows.start)
-        one = slice(draw, draw + 1)
-        try:
-            read(array[(chain, one) if len(array.shape) == 3 else one])
-        except Exception:
-            return draw
-    return rows.start
-
-
-def _refuse_unwritten(array: Any, what: str, chain: int, rows: slice, values: np.ndarray) -> None:
-    """A chunk that was never written reads as one value throughout, and says nothing of it."""
-    fill = getattr(array, "fill_value", None) or 0.0
-    step, inside = rows.step or 1, chunk_shape(array)[-2]
-    if step > 1 or inside < 2 or not (values[:, 0] == fill).any():
-        return
-    edges = [0, *range(inside - rows.start % inside, len(values), inside), len(values)]
-    for start, stop in pairwise(edges):
-        if stop - start > 1 and (values[start:stop] == fill).all():
-            draw = rows.start + start
-            reason = f"draws {draw} to {draw + stop - start} of chain {chain} are all {fill}: not written"
-            raise CorruptChunkError(**locate(array, what, chain, draw), reason=reason)

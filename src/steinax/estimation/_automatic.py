@@ -10,7 +10,6 @@ from ..chains import chain_statistics
 from ..data import Integrands, Sample
 from ..fitting import standardised
 from ..kernels import MedianHeuristic
-from ..kernels._pairs import CoordinatePairs
 from ..solvers import Folds
 from ..solvers._linear_map import DualMap
 from ._along import along_directions
@@ -18,7 +17,7 @@ from ._arena import WHOLE, Arena, straightened
 from ._choice import Choice, choose
 from ._directions import INTEGRANDS, directional
 from ._quick import polynomials, quick_arena
-from ._recipes import GRIDS, SPREAD, Recipe, polynomial_size
+from ._recipes import GRIDS, SPREAD, SPREAD_OF_PAIRS, WIDER_SPREAD, Recipe, polynomial_size
 from ._search import search
 from ._splits import CrossFit
 from ._trials import Trial, shortlist
@@ -32,8 +31,8 @@ MANY_COLUMNS = 500  # the same, where draws are many
 MANY = 30_000  # draws beyond which only polynomials are tried
 SHORTLIST = 3  # kernels that go on from the pilot to all draws
 DIMENSIONS = 30  # from which on a kernel of all coordinates is too coarse
-PAIRS = (5, 30)  # dimensions in which functions of single coordinates and of pairs are tried
-STARTS = 7  # kernels that a search begins with
+FEW_DIMENSIONS = 5  # below it many kernels are tried, from it on functions of pairs of coordinates
+LONGEST = 1500  # draws for which many are
 NOTHING = 1e-10  # of the variance: what leaves less is perfect for an integrand
 WORST = 1.5  # times the plain variance: the most that weights may leave of an integrand
 
@@ -129,9 +128,9 @@ def _trials(arena: Arena) -> list[Trial]:
     if n <= FEW:
         return trials + arena.survey(GRIDS, widen=True)
     if n <= WHOLE:
-        pairs = PAIRS[0] <= dim <= PAIRS[1]
-        starts = [one for one in SPREAD if pairs or one.kernel is not CoordinatePairs]
-        return trials + search(arena, trials, starts[:STARTS])
+        if dim < FEW_DIMENSIONS:
+            return trials + search(arena, trials, SPREAD, WIDER_SPREAD if n <= LONGEST else ())
+        return trials + search(arena, trials, SPREAD + SPREAD_OF_PAIRS)
     pilot = arena.thinned(PILOT)
     for recipe in shortlist(pilot.survey(GRIDS, widen=False), SHORTLIST):
         trials += _grown(arena, pilot, recipe)

@@ -110,7 +110,7 @@ def controller(
     """The function that fits control variates to the integrands of a block, (n, k).
 
     For several blocks that are cross-fitted exactly the factorisation is kept: each further block
-    costs one product with it.
+    costs products with it.
     """
     if plan.blocks > 1 and isinstance(split, CrossFit) and _is_exact(problem, solver):
         return _kept(problem, plan.width, split, chains)
@@ -144,8 +144,9 @@ def _kept(
 
     def control(f: Values) -> Controlled:
         k = f.shape[1]
-        padded = jnp.pad(f, ((0, 0), (0, width - k)))  # one shape, one compilation
-        rest, intercepts = (np.asarray(part)[:, :k] for part in fitted.rest(padded))
+        if k < width:
+            f = jnp.pad(f, ((0, 0), (0, width - k)))  # one shape, one compilation
+        rest, intercepts = (np.asarray(part)[:, :k] for part in fitted.rest(f))
         moved = instability(rest, intercepts, folds)
         return Controlled(rest.reshape(chains, -1, k), moved, None, f"{len(folds)} folds, {note}")
 

@@ -1,6 +1,7 @@
 """What the automatic estimate tries: polynomials, and kernels on top of them."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from ..families import Polynomial
 from ..kernels import (
@@ -81,13 +82,34 @@ SPREAD = (
     Recipe(0, InverseMultiquadric, 2.0, 1e-4),
     Recipe(0, SquaredExponential, 32.0, 1e-8),
     Recipe(0, ExponentialDotProduct, 4.0, 1e-10),
+)  # the first to be tried where draws are many; polynomials beside them as in DEGREES
+SPREAD_OF_PAIRS = (
     Recipe(0, CoordinatePairs, 2.0, 1e-4),
     Recipe(0, CoordinatePairs, 1.0, 1e-2),
+)  # the same, where dimensions are neither few nor many
+WIDER_SPREAD = (
+    Recipe(0, SquaredExponential, 1.0, 1e-4),
     Recipe(0, SquaredExponential, 4.0, 1e-6),
+    Recipe(0, SquaredExponential, 4.0, 1e-10),
+    Recipe(0, SquaredExponential, 8.0, 1e-6),
+    Recipe(0, SquaredExponential, 32.0, 1e-10),
+    Recipe(0, InverseMultiquadric, 2.0, 1e-6),
+    Recipe(0, InverseMultiquadric, 4.0, 1e-6),
+    Recipe(0, InverseMultiquadric, 4.0, 1e-8),
+    Recipe(0, InverseMultiquadric, 8.0, 1e-4),
+    Recipe(0, InverseMultiquadric, 8.0, 1e-6),
     Recipe(0, InverseMultiquadric, 8.0, 1e-10),
-)  # the first to be tried where draws are many, seven of them; polynomials beside them as in DEGREES
+    Recipe(0, ExponentialDotProduct, 2.0, 1e-4),
+    Recipe(0, ExponentialDotProduct, 2.0, 1e-8),
+    Recipe(0, ExponentialDotProduct, 2.0, 1e-12),
+    Recipe(0, ExponentialDotProduct, 4.0, 1e-4),
+    Recipe(0, ExponentialDotProduct, 8.0, 1e-6),
+    Recipe(0, ExponentialDotProduct, 8.0, 1e-10),
+    Recipe(0, ExponentialDotProduct, 8.0, 1e-12),
+)  # where dimensions are few and the first leave much: there mixtures of many kernels gain the most
 
 
+@cache
 def polynomial_size(degree: int, dim: int) -> int:
     """How many coefficients a polynomial of this degree has, the constant left out."""
     return Polynomial(degree).size(None, dim) if degree else 0

@@ -10,7 +10,8 @@ from ._arena import Arena
 from ._recipes import DEGREES, QUIETEST, Recipe
 from ._trials import Trial
 
-FACTORISATIONS = 12  # of a kernel matrix of all draws
+HARD = 1e-6  # of the plain variance: where less is left, nothing more is to be found
+STEPS = 5  # to neighbours of what was tried first
 MOVES = ((1.0, 0.01), (2.0, 1.0), (0.5, 1.0), (1.0, 100.0))  # of the length-scale and the noise
 HELPS = 0.02  # by which a step must lower the logarithm of the variance, in the mean
 PATIENCE = 3  # steps that may help less, one after the other
@@ -18,8 +19,10 @@ PATIENCE = 3  # steps that may help less, one after the other
 Move = tuple[float, float]
 
 
-def search(arena: Arena, found: list[Trial], starts: Iterable[Recipe]) -> list[Trial]:
-    """Candidates with a kernel, on all draws.
+def search(
+    arena: Arena, found: list[Trial], starts: Iterable[Recipe], more: Iterable[Recipe] = ()
+) -> list[Trial]:
+    """Candidates with a kernel, on all draws: one factorisation for each that is tried.
 
     A few that differ widely go first: among them is one not far from the best for most integrands.
     After that a neighbour is tried of those that serve many integrands best: less noise, another
@@ -27,16 +30,20 @@ def search(arena: Arena, found: list[Trial], starts: Iterable[Recipe]) -> list[T
 
     Args:
         arena: all draws.
-        found: candidates without a kernel.
+        found: candidates without a kernel; the first is plain Monte Carlo.
         starts: the recipes that go first; their degrees are not looked at.
+        more: recipes that go next, where the first leave much of the variance.
     """
     climb = Climb(arena, found)
-    for recipe in starts:
+    for recipe in filter(climb.allows, starts):
+        climb.step(recipe)
+    hard = np.mean(climb.best - np.log(found[0].variance)) > np.log(HARD)
+    for recipe in filter(climb.allows, more if hard else ()):
         climb.step(recipe)
     idle = 0
-    while len(climb.tried) < FACTORISATIONS and idle < PATIENCE:
+    for _ in range(STEPS):
         step = climb.next()
-        if step is None:
+        if step is None or idle == PATIENCE:
             break
         idle = 0 if climb.step(*step) > HELPS else idle + 1
     return climb.trials
@@ -78,11 +85,12 @@ class Climb:
             came = self.tried[recipe]
             for move in MOVES if came is None else (came, *MOVES):
                 new = _moved(recipe, move)
-                if new not in self.tried and self._allowed(new):
+                if new not in self.tried and self.allows(new):
                     return recipe, move
         return None
 
-    def _allowed(self, recipe: Recipe) -> bool:
+    def allows(self, recipe: Recipe) -> bool:
+        """Whether its functions have a variance, and its noise is neither too loud nor too quiet."""
         shortest = self.arena.least_factor(recipe.kernel)
         return recipe.factor >= shortest and QUIETEST <= recipe.noise <= 1
 

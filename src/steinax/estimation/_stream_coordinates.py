@@ -1,6 +1,5 @@
 """The first pass over a stream: coordinates from all draws, the rest from a few of them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -14,7 +13,7 @@ from ._stream_runs import Run, Working, fingerprint, gathered, rows_in_run, runs
 
 KEPT = 1000  # draws, evenly spaced, for length-scales, landmarks and the audit
 BLOCKS = 32  # at most, that they come from
-TILE = 2**18  # numbers in a tile of draws: 2 MB
+TILE = 2**20  # numbers in a tile of draws: 8 MB
 WHAT = "finding coordinates"
 
 
@@ -25,14 +24,14 @@ class _DrawMoments:
     source: LazySample
 
     def __call__(self, run: Run) -> Moments:
-        return gathered_moments(self._tiles(run))
-
-    def _tiles(self, run: Run) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         rows = max(TILE // self.source.dim, 1)
-        for start, stop in self.source.cuts(run.start, run.stop):
-            x = self.source.read_draws(run.chain, slice(start, stop))
-            for i in range(0, len(x), rows):
-                yield x[i : i + rows], np.zeros((len(x[i : i + rows]), 0))
+        tiles = self.source.draw_tiles(run.chain, run.start, run.stop, rows)
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = gathered_moments((x, np.zeros((len(x), 0))) for x in tiles)
+        if not np.isfinite(found.mean).all():  # a single number would make it so
+            for cut in self.source.cuts(run.start, run.stop):
+                self.source.read_draws(run.chain, slice(*cut))
+        return found
 
 
 def first_pass(stream: Stream, working: Working) -> tuple[AffineMap, int, Sample]:

@@ -10,6 +10,7 @@ import numpy as np
 from .._precision import to_numpy
 from .._types import AnyArray, Points
 from ..data import AffineMap, Integrands, Sample, integrands
+from ..data._compiled import filled, rounded
 from ..data._integrands import IntegrandSpec
 from ..solvers import Problem
 from ..solvers._columns import columns
@@ -55,28 +56,38 @@ class Features(eqx.Module):
             k: how many integrands there are, to bound the memory of their values; None if unknown.
         """
         dim = len(self.coordinates.shift)
-        rows = 2 ** int(np.log2(max(TILE // max(self.size, dim), 128)))
+        rows = _power(TILE // max(self.size, dim))
         for block in blocks:
-            strip = block.size if k is None else max(rows, STRIP // max(k, dim))
-            for some in (block,) if block.size <= strip else block.blocks(strip):
+            strip = rows if k is None else max(rows, _power(STRIP // max(k, dim)))
+            for some in _strips(block, strip):
                 wanted = integrands(f, some)
+                k = len(wanted.names)
                 values = wanted.values.reshape(some.size, -1)
                 for start in range(0, some.size, rows):
                     part = slice(start, start + rows)
-                    a = self._padded(some.x[part], some.score[part], min(rows, _power(some.size)))
+                    a = self._padded(some.x[part], some.score[part], min(rows, rounded(some.size)))
                     yield a, Integrands(values[None, part], wanted.names)
 
     def _padded(self, x: np.ndarray, score: np.ndarray, rows: int) -> np.ndarray:
         """The columns, by a function that is compiled for one number of rows."""
-        n = len(x)
-        if n < rows:
-            x, score = (np.concatenate([one, one[-1:].repeat(rows - n, 0)]) for one in (x, score))
-        return np.asarray(self.matrix(x, score))[:n]
+        return np.asarray(self.matrix(filled(x, rows), filled(score, rows)))[: len(x)]
 
 
 def _power(n: int) -> int:
-    """The least power of two that is as large, and at least 128: few shapes to compile for."""
-    return max(128, 1 << (n - 1).bit_length())
+    """The largest power of two that is not larger, but at least 128."""
+    return max(128, 1 << (max(n, 1).bit_length() - 1))
+
+
+def _strips(block: Sample, rows: int) -> Iterator[Sample]:
+    """A block, some draws at a time; its numbers are not checked again."""
+    if block.size <= rows:
+        yield block
+    elif block.variables is not None:
+        yield from block.blocks(rows)
+    else:
+        for start in range(0, block.size, rows):
+            part = [one[:, start : start + rows] for one in (block.draws, block.scores)]
+            yield eqx.tree_at(lambda some: [some.draws, some.scores], block, part)
 
 
 def features_of(

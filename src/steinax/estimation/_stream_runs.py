@@ -151,8 +151,16 @@ def _part(block: Sample, start: int, stop: int) -> Sample:
 
 
 def fingerprint(*things: Any) -> str:
-    """A text that changes with any number or word in these."""
+    """A text that changes with any number or word in these, and with the type and shape of each.
+
+    >>> fingerprint("ab", "c") == fingerprint("a", "bc")
+    False
+    >>> fingerprint(np.zeros((2, 3))) == fingerprint(np.zeros((3, 2)))
+    False
+    """
     found = blake2b(digest_size=16)
     for leaf in jax.tree.leaves(things):
-        found.update(leaf.encode() if isinstance(leaf, str) else np.asarray(leaf).tobytes())
+        array = np.asarray(leaf)
+        held = str(leaf).encode() if array.dtype.kind in "OU" else array.tobytes()
+        found.update(f"|{array.dtype} {array.shape} {len(held)}|".encode() + held)
     return found.hexdigest()

@@ -8,6 +8,7 @@ from .._show import describe
 from ..chains import ChainStatistics
 from ..chains._sums import batch_length
 from ..data import AffineMap, Sample, Stream, integrands
+from ..data._compiled import compiled
 from ..data._integrands import IntegrandSpec
 from ..families import AbstractFamily, AbstractLinearFamily
 from ..kernels import resolve
@@ -78,7 +79,7 @@ def stream_held_out(
     """
     if not isinstance(split, CrossFit):
         raise ValueError("a stream is cross-fitted: use split=CrossFit(folds).")
-    length, source = n // stream.chains, stream.source
+    f, length, source = compiled(f), n // stream.chains, stream.source
     folds = split.boundaries(stream.chains, length)
     features, penalty = features_of(problem, coordinates, n - n / len(folds))
     k, identity = _pilot(f, stream)

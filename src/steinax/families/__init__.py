@@ -3,7 +3,7 @@
 from ._base import AbstractFamily
 from ._centres import AbstractCentres, AllDraws, Landmarks
 from ._kernel_translates import KernelTranslates
-from ._linear import AbstractLinearFamily
+from ._linear import AbstractLinearFamily, Products
 from ._masked import Masked
 from ._network import Network
 from ._polynomial import Polynomial
@@ -21,6 +21,7 @@ __all__ = [
     "Masked",
     "Network",
     "Polynomial",
+    "Products",
     "RandomFeatures",
     "Sum",
 ]

@@ -17,6 +17,8 @@ class Products(NamedTuple):
     apply: Callable[[jax.Array], jax.Array]  # (p, k) to (n, k)
     adjoint: Callable[[jax.Array], jax.Array]  # (n, k) to (p, k)
     both: Callable[[jax.Array], jax.Array]  # `apply` of `adjoint`, (n, k) to (n, k)
+    # the first few features, the largest, (n, q), and the mean of the sum of squares of the others
+    leading: Callable[[], tuple[jax.Array, jax.Array]]
 
 
 class AbstractLinearFamily(AbstractFamily):
@@ -84,6 +86,7 @@ class AbstractLinearFamily(AbstractFamily):
             lambda coef: features @ coef,
             lambda values: features.T @ values,
             lambda values: features @ (features.T @ values),
+            lambda: (features[:, :0], jnp.mean(jnp.sum(features**2, axis=1))),
         )
 
     def feature_matrix(self, state: PyTree, x: Points, score: Points) -> jax.Array:

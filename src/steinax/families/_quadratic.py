@@ -57,7 +57,11 @@ def quadratic_products(x: Points, score: Points, weight: float) -> Products:
         linear, moment = moments(column)
         return values(linear, weight * moment)
 
-    return Products(*(partial(_each, one) for one in (apply, adjoint, both)))
+    def leading() -> tuple[jax.Array, jax.Array]:
+        own, squares = jnp.sum(x * score, axis=1), jnp.sum(x**2, axis=1) * jnp.sum(score**2, axis=1)
+        return jnp.asarray(score), weight * jnp.mean(2 * dim + 4 * own + own**2 + squares)
+
+    return Products(partial(_each, apply), partial(_each, adjoint), partial(_each, both), leading)
 
 
 def _each(one: Callable[[jax.Array], jax.Array], columns: AnyArray) -> jax.Array:

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from .._types import AnyArray
+from ..auditing._errors import effective_sizes
 from ..auditing._identities import FALSE_ALARM, MATERIAL
 from ._coordinates import Coordinates, Rows
-from ._effective import correlations
 
 NORMAL_QUARTILES = 1.349  # from the first to the third, of a standard normal
 
@@ -35,7 +35,7 @@ def surely_hold(at: Coordinates, chains: int) -> Bool[AnyArray, " posterior"]:
     posterior, identity = np.nonzero(doubtful)
     if len(posterior):
         rows = _some_series(at, own, posterior, identity).reshape(len(posterior), chains, -1)
-        error = np.sqrt(variance[doubtful] / _effective_size(rows))
+        error = np.sqrt(variance[doubtful] / effective_sizes(rows)[0])
         doubtful[doubtful] = ~(np.abs(mean[doubtful]) <= quantile * error)
     return ~doubtful.any(axis=1)
 
@@ -94,15 +94,3 @@ def _some_series(
     mine = identity < first
     rows[mine] = own[posterior[mine], identity[mine]]
     return rows
-
-
-def _effective_size(rows: Float[AnyArray, "series chain draw"]) -> Float[AnyArray, " series"]:
-    """As the audit has it: without the last term that arviz-stats adds."""
-    rho = correlations(rows)
-    even = rho.at.shape[1] // 2 * 2
-    pairs = rho.at[:, :even:2] + rho.at[:, 1:even:2]
-    kept = np.logical_and.accumulate(pairs > 0, axis=1)
-    kept[:, 0] = True
-    pairs = np.minimum.accumulate(np.where(kept, pairs, 0.0), axis=1)
-    tau = np.maximum(2.0 * pairs.sum(axis=1) - 1.0, 1.0 / np.log10(rho.draws))
-    return np.where(rho.moves, rho.draws / tau, rho.draws)

@@ -10,6 +10,7 @@ from ..families import AbstractFamily, Polynomial
 from ..working import gather
 from ._batch import Batch, estimate_batch
 from ._fingerprint import fingerprint
+from ._mistakes import refuse_mistaken
 from ._pieces import BatchPieces, Part, SourcePieces
 from ._result import Estimates, from_table
 from ._sources import estimate_sources, load_source
@@ -32,7 +33,8 @@ def estimate_many(
     Each row is what `estimate(f, sample, family)` gives for its posterior, cross-fitted and audited.
     Small posteriors of one shape are computed together, for polynomials of degree 1 and 2: thousands
     in seconds. Others are estimated one by one. A posterior that fails, by its audit, by draws that
-    are not finite or by a file that cannot be read, is a row that says so, and the others go on.
+    are not finite or by a file that cannot be read, is a row that says so, and the others go on. Only
+    integrands that fail in one way for each of the first posteriors in memory are an error.
 
     Args:
         f: the integrands: names, a function of one draw, a dict of these, or for a batch an array
@@ -63,6 +65,7 @@ def estimate_many(
         pieces, work = BatchPieces(f, samples), partial(_of_part, **settings)
     else:
         pieces, work = SourcePieces(samples), partial(_of_sources, f=f, load=load, **settings)
+    refuse_mistaken(f, samples)
     how = {"client": client, "threads": threads, "keep": keep, "label": label}
     return from_table(merged(gather(work, pieces, what="estimating posteriors", **how)))
 

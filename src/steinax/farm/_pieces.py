@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data._integrands import IntegrandSpec
+from ..data import Sample
+from ..data._integrands import IntegrandSpec, columns
 from ._batch import Batch
 
 POSTERIORS = 256  # of a batch, at most
-BYTES = 64e6  # of their draws and scores
+BYTES = 64e6  # of their draws, scores and integrands
 SOURCES = 32  # files or samples
 
 
@@ -31,7 +32,7 @@ class BatchPieces(Sequence[Part]):
 
     def __init__(self, f: IntegrandSpec, batch: Batch):
         self._f, self._batch = f, batch
-        each = 16 * prod(batch.draws.shape[1:])
+        each = 8 * prod(batch.draws.shape[1:3]) * (2 * batch.draws.shape[3] + _width(f, batch))
         self._size = int(min(max(BYTES // each, 1), POSTERIORS))
 
     def __len__(self) -> int:
@@ -59,6 +60,27 @@ class SourcePieces(Sequence[Sequence[Any]]):
     def __getitem__(self, index: Any) -> Any:
         start = range(len(self))[index] * SOURCES
         return [self._sources[i] for i in range(start, min(start + SOURCES, len(self._sources)))]
+
+
+def one_posterior(f: IntegrandSpec, batch: Batch, i: int) -> tuple[Any, Sample]:
+    """The integrands and the sample of one posterior of a batch."""
+    part, shape = batch.part(i, i + 1), tuple(batch.draws.shape)
+    one = _without_axis(_cut(f, i, i + 1, shape), (1, *shape[1:3]))
+    return one, Sample(part.draws[0], part.scores[0], batch.names)
+
+
+def _width(f: IntegrandSpec, batch: Batch) -> int:
+    """How many integrands there are, found on the first posterior, and not a value of them."""
+    try:
+        return len(columns(*one_posterior(f, batch, 0)).names)
+    except Exception:  # whatever is wrong is said when they are evaluated
+        return 1
+
+
+def _without_axis(f: Any, shape: tuple[int, ...]) -> Any:
+    if isinstance(f, Mapping):
+        return {name: _without_axis(one, shape) for name, one in f.items()}
+    return f[0] if tuple(getattr(f, "shape", ()))[:3] == shape else f
 
 
 def _cut(f: Any, start: int, stop: int, shape: tuple[int, ...]) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from .._types import AnyArray
 from ..auditing._audit import LEAST, LEAST_LENGTH
 from ..auditing._identities import BATCHES, DIRECTIONS
+from ..chains._averages import Averages, averages, controlled_averages
 from ..data._affine import DRAWS_PER_DIM
 from ..estimation import CrossFit
 from ..estimation._stability import moves
@@ -16,7 +17,6 @@ from ._coordinates import coordinates
 from ._fitting import cross_fit, features
 from ._identities import surely_hold
 from ._integrity import Functions, Posteriors, suspicious, unfit
-from ._statistics import Averages, averages, controlled_averages
 
 NUMBERS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat", "freedom")
 

@@ -38,13 +38,22 @@ class CoordinatePairs(AbstractKernel):
     def closed_form(
         self, operator: AbstractOperator, x: Point, score_x: Point, y: Point, score_y: Point
     ) -> jax.Array | None:
-        r"""$\sum_i (\partial_{x_i} + s_{x,i}) (\partial_{y_i} + s_{y,i})\, k_i$."""
+        r"""$\sum_i (\partial_{x_i} + s_{x,i}) (\partial_{y_i} + s_{y,i})\, k_i$.
+
+        With $a_i \kappa_i$ the same of $\kappa_i$ it is $\sum_i a_i k_i$, summed coordinate by coordinate in
+        three sums: over many pairs of points no array holds a number for each pair and coordinate.
+        """
         if not isinstance(operator, Langevin):
             raise NotImplementedError("CoordinatePairs is for fields: use operator=Langevin().")
-        rate = 1 / self.length_scale**2
-        step = rate * (x - y)
-        inner = rate - step**2 + step * (score_x - score_y) + score_x * score_y
-        return inner @ self._components(x, y)
+        rate, dim = 1 / self.length_scale**2, x.shape[-1]
+        own = inner = both = jnp.zeros((), x.dtype)  # of kappa, of a kappa, of a kappa^2
+        for i in range(dim):
+            apart, s, t = x[i] - y[i], score_x[i], score_y[i]
+            step = rate * apart
+            kappa = jnp.exp(-0.5 * step * apart)
+            a = (rate - step**2 + step * (s - t) + s * t) * kappa
+            own, inner, both = own + kappa, inner + a, both + a * kappa
+        return (1 + own / dim) * inner - both / dim
 
     def _components(self, x: Point, y: Point) -> jax.Array:
         own = jnp.exp(-0.5 * ((x - y) / self.length_scale) ** 2)

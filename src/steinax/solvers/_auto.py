@@ -4,13 +4,15 @@ from .._types import Key
 from ..families import AbstractLinearFamily
 from ._base import AbstractSolver, HeldOut, Solution
 from ._conjugate_gradient import KEPT, ConjugateGradient, is_matrix_free
-from ._costs import conjugate_gradient_cost, exact_cost
+from ._costs import exact_work, kernel_work, polynomial_work
 from ._exact import Exact
 from ._linear_system import has_mean_square, unknowns
 from ._nystrom import Nystrom
 from ._problem import Folds, Problem
 from ._stochastic import Stochastic
 
+FEW = 500  # unknowns up to which a factorisation costs no more than a call
+TIE = 1.3  # times closer than this are equal, and the exact fit is taken
 TOLERANCE = 0.01  # of conjugate gradients: within a ten-thousandth of the least objective
 
 
@@ -18,12 +20,14 @@ class Auto(AbstractSolver):
     r"""The solver that fits the size of the problem; the solution's note says which and why.
 
     With $n$ draws in $d$ dimensions, $p$ coefficients and $k$ integrands, the cheaper of these is taken
-    (`docs/scale.md` has the constants):
+    (`docs/scale.md` has the constants). Where the times are within a third, or there are no more
+    than 500 unknowns, that is `Exact`:
 
     - `Exact`: $q^3 / 3$ operations for $q = \min(n, p)$, and what its matrix costs;
-    - `ConjugateGradient`: 25 iterations, of $4 k n d^2$ operations for polynomials of degree two and
-      one reading of the kernel matrix for kernels, which it keeps up to 16,384 draws;
-    - `Nystrom`, beyond that, for kernels: $n M^2$ operations for 800 landmarks;
+    - `ConjugateGradient`: about seven iterations, of $4 k n d^2$ operations, for polynomials of degree
+      two; for kernels about 35, each one reading of the kernel matrix, kept up to 16,384 draws;
+    - `Nystrom`, beyond that, for kernels: $n M^2$ operations for 800 landmarks. It is the one that
+      fits in memory, not one that comes near the exact fit;
     - `Stochastic`, for what is not linear in its parameters.
 
     >>> import numpy as np, steinax as sx
@@ -39,14 +43,16 @@ class Auto(AbstractSolver):
         n, dim = problem.x.shape
         p, _ = unknowns(problem)
         smallest = min(p, n)
-        if has_mean_square(problem):
+        if has_mean_square(problem) or smallest <= FEW:
             return Exact(), f"{smallest} unknowns"
         matrix_free = is_matrix_free(problem.family)
         if not matrix_free and smallest > KEPT:
-            return Nystrom(), f"{smallest} unknowns, too many for a matrix of their pairs"
-        exact = exact_cost(n, dim, p) * (1 if folds == 1 else 2)
-        iterative = folds * conjugate_gradient_cost(n, dim, problem.f.shape[1], matrix_free)
-        if (p < n and not matrix_free) or exact <= iterative:
+            why = "too many for a matrix of their pairs, so on landmarks, not exact"
+            return Nystrom(), f"{smallest} unknowns, {why}"
+        exact = exact_work(n, dim, p).cost * (1 if folds == 1 else 2)
+        work = polynomial_work if matrix_free else kernel_work
+        iterative = folds * work(n, dim, problem.f.shape[1]).cost
+        if (p < n and not matrix_free) or exact <= TIE * iterative:
             return Exact(), f"{smallest} unknowns"
         solver = ConjugateGradient(tolerance=TOLERANCE)
         return solver, f"{smallest} unknowns, fewer operations than to factorise"

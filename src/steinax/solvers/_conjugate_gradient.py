@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Key, Values
-from ..families import AbstractFamily, AbstractLinearFamily, Landmarks
+from ..families import AbstractFamily, AbstractLinearFamily, Products
 from ._base import AbstractSolver, Solution, linear_solution
 from ._conjugate_steps import Times, conjugate_gradients
 from ._dual import gather
-from ._landmarks import nystrom_columns
 from ._linear_system import Term, has_mean_square, linear_terms, unknowns
+from ._preconditioners import feature_squares, leading_inverse, nystrom_inverse
 from ._problem import Problem
 
 KEPT = 16384  # draws up to which the kernel matrix is kept (2 GB) rather than remade every step
@@ -28,13 +28,17 @@ class ConjugateGradient(AbstractSolver):
 
     $$ M = K_{XS} K_{SS}^{-1} K_{SX} + 1, $$
 
-    in units of the noise. That costs $O(n M^2)$ once and leaves about ten iterations of $O(n^2)$.
+    in units of the noise. That costs $O(n M^2)$ once and leaves tens of iterations of $O(n^2)$. For
+    polynomials the linear part of the kernel, $S S^\top$ with the scores $S$, takes the place of the
+    landmarks, and a constant that of the quadratic part: $O(n d^2)$ once, and five to ten iterations
+    to one per cent.
 
     Args:
         tolerance: of the root of the objective, relative: the steps end when they lower the
             objective by less than its square.
         max_steps: the most iterations to take; a warning is in the note when they ran out.
-        preconditioner: how many landmarks it has, 0 for none. By default $8 \sqrt n$ for kernels.
+        preconditioner: how many landmarks it has, 0 for none. By default $8 \sqrt n$ for kernels
+            and none, but the linear part, for polynomials.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
@@ -65,9 +69,9 @@ class ConjugateGradient(AbstractSolver):
         size, free = unknowns(problem)
         matrix_free = is_matrix_free(problem.family)
         count, n = self.preconditioner, problem.x.shape[0]
-        if count is None:
-            count = 0 if n <= UNAIDED or matrix_free else round(8 * n**0.5)
-        solve = _primal if free and matrix_free else partial(_dual, count=count)
+        if count is None and not matrix_free:
+            count = 0 if n <= UNAIDED else round(8 * n**0.5)
+        solve = partial(_primal if free and matrix_free else _dual, count=count)
         intercept, coef, states, steps = solve(problem, self.tolerance, self.max_steps)
         taken = int(steps)
         note = f"conjugate gradients: {size} coefficients, {taken} iterations"
@@ -87,17 +91,20 @@ type _Found = tuple[jax.Array, jax.Array, tuple, jax.Array]
 
 
 @eqx.filter_jit
-def _primal(problem: Problem, tolerance: float, max_steps: int) -> _Found:
-    r"""On $(A^\top A + P)\,\theta = A^\top f$, with centred products instead of columns."""
+def _primal(problem: Problem, tolerance: float, max_steps: int, count: int | None) -> _Found:
+    r"""On $(A^\top A + P)\,\theta = A^\top f$, with centred products instead of columns.
+
+    The preconditioner is the diagonal, unless the count is 0.
+    """
     terms, x, score = linear_terms(problem), problem.x, problem.score
     f = problem.f - jnp.mean(problem.f, axis=0)
     dim = x.shape[1]
-    penalty = jnp.concatenate(
-        [jnp.full(t.size(dim), 0.0 if t.is_free else t.weight, x.dtype) for t in terms]
-    )[:, None]
-
+    sizes = [t.size(dim) for t in terms]
+    weights = [0.0 if t.is_free else t.weight for t in terms]
+    full = [jnp.full(size, w, x.dtype) for size, w in zip(sizes, weights, strict=True)]
+    penalty = jnp.concatenate(full)[:, None]
     each = [t.family.products(t.state, x, score) for t in terms]
-    ends = np.cumsum([t.size(dim) for t in terms])[:-1]
+    ends = np.cumsum(sizes)[:-1]
 
     def apply(coef: jax.Array) -> jax.Array:
         parts = zip(each, jnp.split(coef, ends), strict=True)
@@ -107,11 +114,13 @@ def _primal(problem: Problem, tolerance: float, max_steps: int) -> _Found:
         values = values - jnp.mean(values, axis=0)
         return jnp.concatenate([one.adjoint(values) for one in each])
 
+    squares = [feature_squares(one, len(x), size) for one, size in zip(each, sizes, strict=True)]
+    diagonal = jnp.ones(()) if count == 0 else jnp.concatenate(squares)[:, None] + penalty
     square = jnp.sum(f**2, axis=0)
     least = jnp.finfo(x.dtype).eps * square
     coef, steps = conjugate_gradients(
         lambda coef: adjoint(apply(coef)) + penalty * coef,
-        lambda residual: residual,
+        lambda residual: residual / diagonal,
         adjoint(f),
         lambda gained: jnp.maximum(square - gained, least),
         tolerance,
@@ -122,7 +131,7 @@ def _primal(problem: Problem, tolerance: float, max_steps: int) -> _Found:
 
 
 @eqx.filter_jit
-def _dual(problem: Problem, tolerance: float, max_steps: int, count: int) -> _Found:
+def _dual(problem: Problem, tolerance: float, max_steps: int, count: int | None) -> _Found:
     r"""On $(K + 1)\,\alpha = f - H \beta$, among the $\alpha$ with $H^\top \alpha = 0$."""
     terms, x, score = linear_terms(problem), problem.x, problem.score
     free = [t.family.feature_matrix(t.state, x, score) for t in terms if t.is_free]
@@ -131,12 +140,17 @@ def _dual(problem: Problem, tolerance: float, max_steps: int, count: int) -> _Fo
     centre = jnp.mean(problem.f, axis=0)
     f = problem.f - centre
     held = tuple(term for term in terms if not term.is_free)
-    times = _kernel_times(held, x, score)
+    each = [t.family.products(t.state, x, score) for t in held] if _free_of_matrices(held) else []
+    times = _kernel_times(held, each, x, score)
 
     def project(values: jax.Array) -> jax.Array:
         return values - basis @ (basis.T @ values)
 
-    refine = _nystrom_inverse(held, x, score, count) if held and count else project
+    refine = project
+    if held and count is None:
+        refine = leading_inverse(held, each)
+    elif held and count:
+        refine = nystrom_inverse(held, x, score, count)
     alpha, steps = conjugate_gradients(
         lambda v: project(v + times(v)),
         lambda residual: project(refine(residual)),
@@ -150,15 +164,20 @@ def _dual(problem: Problem, tolerance: float, max_steps: int, count: int) -> _Fo
     return intercept + centre, coef, tuple(term.state for term in terms), steps
 
 
-def _kernel_times(terms: tuple[Term, ...], x: Values, score: Values) -> Times:
+def _free_of_matrices(terms: tuple[Term, ...]) -> bool:
+    return all(term.family.is_matrix_free for term in terms)
+
+
+def _kernel_times(
+    terms: tuple[Term, ...], products: list[Products], x: Values, score: Values
+) -> Times:
     """The product with the penalised kernel, matrix-free where all terms allow.
 
     Otherwise by its matrix, or, with too many draws to keep it, by rows of it made anew each time.
     """
-    if all(term.family.is_matrix_free for term in terms):
-        each = [(t.family.products(t.state, x, score), t.weight) for t in terms]
-        zero = jnp.zeros(())
-        return lambda v: sum((one.both(v) / w for one, w in each), zero)
+    if _free_of_matrices(terms):
+        each = [(one, term.weight) for one, term in zip(products, terms, strict=True)]
+        return lambda v: sum((one.both(v) / w for one, w in each), jnp.zeros(()))
 
     def row(point: tuple[jax.Array, jax.Array]) -> jax.Array:
         here = (point[0][None], point[1][None])
@@ -168,11 +187,3 @@ def _kernel_times(terms: tuple[Term, ...], x: Values, score: Values) -> Times:
         kernel = jax.lax.map(row, (x, score), batch_size=ROWS)
         return lambda v: kernel @ v
     return lambda v: jax.lax.map(lambda point: row(point) @ v, (x, score), batch_size=ROWS)
-
-
-def _nystrom_inverse(terms: tuple[Term, ...], x: Values, score: Values, count: int) -> Times:
-    r"""The product with $(A A^\top + 1)^{-1} = 1 - A (A^\top A + 1)^{-1} A^\top$."""
-    a = nystrom_columns(terms, x, score, Landmarks(count).choose(len(x))).matrix
-    inner = a.T @ a + jnp.eye(a.shape[1], dtype=a.dtype)
-    factor = jnp.linalg.cholesky(inner)
-    return lambda r: r - a @ jax.scipy.linalg.cho_solve((factor, True), a.T @ r)

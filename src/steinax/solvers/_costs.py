@@ -1,25 +1,55 @@
-"""What solvers cost, in multiplications and additions of a matrix product: a model, not a measurement.
+r"""What solvers cost: a model of their time, with constants from measured times.
 
-An entry of a matrix that is made or read, and not multiplied within the cache, counts as so many
-of them; the two constants are ratios that hold on one core within a factor of two.
+Work is counted in four kinds: multiplications and additions within matrix products and
+factorisations, entries of a kernel matrix that are made (an exponential and some passes), and entries
+of a matrix that are read for a product with a vector, and calls. Times are taken as
+
+$$ t = s\,(\text{operations} + \text{MAKE} \cdot \text{made} + \text{READ} \cdot \text{read}
++ \text{CALL} \cdot \text{calls}), $$
+
+and `python -m benchmarks.speed costs` finds the constants by least squares, on relative errors, from
+the times of `Exact` and `ConjugateGradient`. The iterations below are the medians there.
 """
 
-ITERATIONS = 25  # of conjugate gradients to one per cent
-MAKE = 300  # an entry of a kernel matrix: an exponential and some passes
-READ = 25  # an entry of a matrix, in a product with a vector
+from typing import NamedTuple
+
+MAKE = 425.0
+READ = 34.0
+CALL = 1.7e8
+KERNEL_ITERATIONS = 35
+POLYNOMIAL_ITERATIONS = 7
 
 
-def exact_cost(n: int, dim: int, p: int) -> float:
+class Work(NamedTuple):
+    """What a solver has to do."""
+
+    operations: float
+    made: float = 0.0
+    read: float = 0.0
+    calls: float = 1.0
+
+    @property
+    def cost(self) -> float:
+        """In operations of a matrix product."""
+        return self.operations + MAKE * self.made + READ * self.read + CALL * self.calls
+
+
+def exact_work(n: int, dim: int, p: int) -> Work:
     """One factorisation and the matrix for it, primal or dual, whichever is smaller."""
     if p + 1 > n:
-        return n**3 / 3 + n**2 * (6 * dim + MAKE)
-    return n * p**2 + p**3 / 3
+        return Work(n**3 / 3 + 6.0 * n**2 * dim, made=n**2)
+    return Work(n * p**2 + p**3 / 3, made=n * p)
 
 
-def conjugate_gradient_cost(n: int, dim: int, k: int, matrix_free: bool) -> float:
-    """The iterations, and for kernels the matrix and its preconditioner."""
-    if matrix_free:
-        return ITERATIONS * 4.0 * k * n * dim**2
+def polynomial_work(n: int, dim: int, k: int, iterations: int = POLYNOMIAL_ITERATIONS) -> Work:
+    """Matrix-free conjugate gradients, degree two: the iterations and the preconditioner."""
+    once = n * dim**2 + dim**3 / 3
+    return Work(once + (iterations + 1) * 4.0 * k * n * dim**2, read=2.0 * k * n * dim * iterations)
+
+
+def kernel_work(n: int, dim: int, k: int, iterations: int = KERNEL_ITERATIONS) -> Work:
+    """Conjugate gradients with the kernel matrix: that, its preconditioner and the iterations."""
     landmarks = 8 * n**0.5
-    iteration = n**2 * max(READ, 2 * k)
-    return n**2 * (6 * dim + MAKE) + 4 * n * landmarks**2 + 2 * ITERATIONS * iteration
+    once = 6.0 * n**2 * dim + 4 * n * landmarks**2
+    many = iterations * n * (n + 2 * landmarks)
+    return Work(once + 2.0 * k * many, made=n**2, read=many)

@@ -9,7 +9,7 @@ from .._types import AnyArray, Points, Values
 from ._blocks import Blocks, blocks_of
 from ._linear_system import Term
 from ._problem import Folds, LeftOut
-from ._roots import AbstractRoot, CholeskyRoot, noise_floor
+from ._roots import AbstractRoot, cholesky_root
 
 
 class Dual(eqx.Module):
@@ -63,17 +63,7 @@ def dual(terms: tuple[Term, ...], x: Points, score: Points) -> Dual:
             columns.append(term.family.feature_matrix(term.state, x, score))
         else:
             kernel = kernel + term.kernel(x, score, x, score)
-    return with_columns(_factorised(kernel), jnp.concatenate(columns, axis=1))
-
-
-def _factorised(kernel: AnyArray) -> CholeskyRoot:
-    """The root of K + 1, K read once: it is scaled, shifted and laid out for LAPACK in one pass."""
-    place = jnp.arange(len(kernel))
-    trace = jnp.sum(kernel[place, place])  # `jnp.trace` would write a matrix of zeros around it
-    noise = jnp.maximum(1.0, noise_floor(trace)).astype(kernel.dtype)
-    # K equals its transpose, which lies in memory as LAPACK wants it
-    shifted = kernel.T + noise * jnp.eye(len(kernel), dtype=kernel.dtype)
-    return CholeskyRoot(jnp.linalg.cholesky(shifted, symmetrize_input=False))
+    return with_columns(cholesky_root(kernel), jnp.concatenate(columns, axis=1))
 
 
 def with_columns(root: AbstractRoot, columns: AnyArray) -> Dual:

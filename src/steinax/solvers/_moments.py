@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+SOME = 1000  # rows that tell where the columns lie
+NEAR = 4.0  # standard deviations: products lose 4 bits, as those of a shifted tile may
+
 
 class Moments(NamedTuple):
     """How many draws, the means of columns (p,) and integrands (k,), and their centred products."""
@@ -69,11 +72,11 @@ def moments(columns: np.ndarray, f: np.ndarray) -> Moments:
 
 
 def gathered_moments(tiles: Iterable[tuple[np.ndarray, np.ndarray]]) -> Moments:
-    r"""The moments of many tiles of draws, added up about the mean $m$ of the first.
+    r"""The moments of many tiles of draws, added up about a shift $m$: 0, or the mean of the first tile.
 
     Adding costs no more than $\sum_i (a_i - m)(a_i - m)^\top$ itself; the mean of all is taken from it at
-    the end. That loses no digits while the means of later tiles are within a few standard deviations.
-    Moments of draws that are further apart are to be merged.
+    the end. That loses no digits while the means of later tiles are within a few standard deviations
+    of $m$. Moments of draws that are further apart are to be merged.
 
     Args:
         tiles: pairs of columns (n, p) and integrands (n, k), at least one.
@@ -82,16 +85,31 @@ def gathered_moments(tiles: Iterable[tuple[np.ndarray, np.ndarray]]) -> Moments:
     first = next(tiles, None)
     if first is None:
         raise ValueError("no tiles: moments are those of at least one draw.")
-    shift, shift_f = (part.mean(axis=0) for part in first)
-    n, total, total_f = 0, np.zeros_like(shift), np.zeros_like(shift_f)
-    gram, cross = np.zeros((len(shift),) * 2), np.zeros((len(shift), len(shift_f)))
+    shift, shift_f = (_shift(part) for part in first)
+    n, total, total_f = 0, np.zeros(first[0].shape[1]), np.zeros(first[1].shape[1])
+    gram, cross = np.zeros((len(total),) * 2), np.zeros((len(total), len(total_f)))
+    product = np.empty_like(gram)
     for columns, f in chain((first,), tiles):
-        centred, centred_f = columns - shift, f - shift_f
+        centred = columns if shift is None else columns - shift
+        centred_f = f if shift_f is None else f - shift_f
+        ones = np.ones(len(columns))
         n += len(columns)
-        total += centred.sum(axis=0)
-        total_f += centred_f.sum(axis=0)
-        gram += centred.T @ centred
+        total += ones @ centred
+        total_f += ones @ centred_f
+        gram += np.matmul(centred.T, centred, out=product)
         cross += centred.T @ centred_f
     gram -= np.outer(total, total) / n
     cross -= np.outer(total, total_f) / n
-    return Moments(n, shift + total / n, shift_f + total_f / n, gram, cross)
+    mean, mean_f = total / n, total_f / n
+    mean = mean if shift is None else shift + mean
+    return Moments(n, mean, mean_f if shift_f is None else shift_f + mean_f, gram, cross)
+
+
+def _shift(values: np.ndarray) -> np.ndarray | None:
+    """The means of some columns, or None where all are so near to 0 that a shift is not worth a copy."""
+    if not values.size:
+        return None
+    some = values[:SOME]
+    means = some.mean(axis=0)
+    near = len(some) > 1 and (np.abs(means) <= NEAR * some.std(axis=0, ddof=1)).all()
+    return None if near else means

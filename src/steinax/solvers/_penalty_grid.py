@@ -1,10 +1,15 @@
 """Held-out errors for a kernel matrix: for a whole grid of noises from one decomposition."""
 
+from collections.abc import Callable, Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
 
 from .._types import AnyArray, Values
+from ._blocks import blocks_of
 from ._dual import Dual, with_columns
 from ._linear_map import DualMap
 from ._problem import Folds, LeftOut
@@ -66,16 +71,32 @@ def held_out_nested(
 def _nested(
     root: AbstractRoot, columns: AnyArray, f: Values, folds: Folds, sizes: tuple[int, ...]
 ) -> LeftOut:
-    """One root and one orthogonal basis serve the first columns, however many they are."""
+    """One root and one orthogonal basis serve the first columns, however many they are.
+
+    So do one product with the root for all integrands, and one with its transpose for all sizes.
+    """
     centre = jnp.mean(f, axis=0)
-    whole = with_columns(root, columns)
-    found = [
-        Dual(root, whole.basis[:, :size], whole.upper[:size, :size])
-        .held_out(f - centre, folds)
-        .moved(centre)
-        for size in sizes
-    ]
+    free, white = _at_once(root.whiten, [columns, f - centre])
+    basis, upper = jnp.linalg.qr(free)
+    along = basis.T @ white
+    beside = [white - basis[:, :size] @ along[:size] for size in sizes]
+    free, *alphas = _at_once(root.whiten_transposed, [basis, *beside])
+    rows = root.inverse().T
+    found = []
+    for size, alpha in zip(sizes, alphas, strict=True):
+        inverse = solve_triangular(upper[:size, :size], jnp.eye(size, dtype=upper.dtype))[0]
+        blocks = blocks_of(rows, free[:, :size], free[:, :size] @ inverse, folds)
+        rest, intercepts = blocks.held_out(alpha, inverse @ along[:size])
+        found.append(LeftOut(rest, blocks.solve_diagonal(), intercepts).moved(centre))
     return jax.tree.map(lambda *parts: jnp.stack(parts), *found)
+
+
+def _at_once(
+    product: Callable[[AnyArray], jax.Array], parts: Sequence[AnyArray]
+) -> list[jax.Array]:
+    """A product with each of some matrices that lie side by side: one call takes them all."""
+    edges = np.cumsum([part.shape[1] for part in parts])[:-1]
+    return jnp.split(product(jnp.concatenate(parts, axis=1)), edges, axis=1)
 
 
 @eqx.filter_jit

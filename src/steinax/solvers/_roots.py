@@ -86,12 +86,13 @@ def inverse_triangular(factor: AnyArray, leaf: int = 128) -> jax.Array:
 
 
 def cholesky_root(kernel: AnyArray) -> CholeskyRoot:
-    """The root of K + 1."""
-    noise = jnp.maximum(1.0, noise_floor(jnp.trace(kernel)))
-    eye = jnp.eye(len(kernel), dtype=kernel.dtype)
-    shifted = jax.lax.optimization_barrier(kernel + noise * eye)
-    # it equals its transpose, which lies in memory as LAPACK wants it: no copy is made
-    return CholeskyRoot(jnp.linalg.cholesky(shifted.T, symmetrize_input=False))
+    """The root of K + 1, K read once: it is scaled, shifted and laid out for LAPACK in one pass."""
+    place = jnp.arange(len(kernel))
+    trace = jnp.sum(kernel[place, place])  # `jnp.trace` would write a matrix of zeros around it
+    noise = jnp.maximum(1.0, noise_floor(trace)).astype(kernel.dtype)
+    # K equals its transpose, which lies in memory as LAPACK wants it
+    shifted = kernel.T + noise * jnp.eye(len(kernel), dtype=kernel.dtype)
+    return CholeskyRoot(jnp.linalg.cholesky(shifted, symmetrize_input=False))
 
 
 def noise_floor(trace: AnyArray) -> jax.Array:

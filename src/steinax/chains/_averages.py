@@ -1,4 +1,4 @@
-"""Averages of many series and how sure they are, as `steinax.chains` has them."""
+"""Averages of many series and how sure they are, each series on consecutive places in memory."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,11 @@ import numpy as np
 from jaxtyping import Float
 
 from .._types import AnyArray
-from ..chains._quantiles import freedom_of
-from ..chains._statistics import between_chain_error, floor_of
-from ._effective import correlations, effective_size, split_rhat
+from ._effective import correlations, effective_size, rhat_of
+from ._floors import between_chain_error, floor_of
+from ._quantiles import freedom_of
+
+SHORTEST = 4  # draws of a chain that has an effective sample size
 
 type ManySeries = Float[AnyArray, "series chain draw"]
 
@@ -24,7 +26,9 @@ class Averages(NamedTuple):
 
 
 def averages(rows: ManySeries, scale: AnyArray) -> Averages:
-    """The numbers that `chain_statistics` gives for each series.
+    """Mean, standard error, effective sample size, R-hat and degrees of freedom of each series.
+
+    A series of fewer than four draws a chain has no error, as in ArviZ.
 
     Args:
         rows: the series.
@@ -37,11 +41,12 @@ def averages(rows: ManySeries, scale: AnyArray) -> Averages:
     unit /= np.where(spread > 0, spread, 1.0)[:, None, None]
     draws = rows.shape[1] * rows.shape[2]
     variance, kurtosis = _moments(unit.reshape(-1, draws))
+    ess = rhat = np.full(len(rows), np.nan)
     with np.errstate(all="ignore"):  # 0 / 0 on constant series: floored below
-        rho = correlations(unit)
-        ess = effective_size(rho)
+        if rows.shape[2] >= SHORTEST:
+            rho = correlations(unit)
+            ess, rhat = effective_size(rho), rhat_of(rho, rows.shape[1])
         mcse = spread * np.sqrt(variance / ess)
-        rhat = split_rhat(rho, rows.shape[1])
     ess = np.where(constant, draws, ess)
     return Averages(
         rows.mean(axis=(1, 2)),

@@ -25,6 +25,7 @@ def correlations(rows: Float[AnyArray, "series chain draw"]) -> Correlations:
     and $V$ that of all draws, the means of the halves among them, as for R-hat.
     """
     series, chains, length = rows.shape
+    rows = np.ascontiguousarray(rows)
     half = length // 2
     if length % 2:
         rows = np.concatenate([rows[..., :half], rows[..., -half:]], axis=1)
@@ -84,8 +85,8 @@ def _pairs(rho: AnyArray) -> tuple[AnyArray, AnyArray]:
     return even + odd, even
 
 
-def split_rhat(rho: Correlations, chains: int) -> Float[AnyArray, " series"]:
-    """R-hat of the halves of chains, as `steinax.chains` has it; NaN for a single chain."""
+def rhat_of(rho: Correlations, chains: int) -> Float[AnyArray, " series"]:
+    """R-hat of the halves of chains, as `split_rhat` has it; NaN for a single chain."""
     if chains < 2:
         return np.full(len(rho.within), np.nan)
     half = rho.draws // (2 * chains)

@@ -1,0 +1,33 @@
+"""The benchmarks of scale at sizes for every day: the real commands, and what must hold at any size."""
+
+import pytest
+from benchmarks.scale import farm, integrands, streaming
+from benchmarks.scale._growth import exponent
+
+
+def test_an_exponent_is_that_of_the_cost_beyond_the_fixed_one() -> None:
+    assert exponent([1, 10, 100, 1000], [2.0, 2.1, 3.0, 12.0]) == 1.0
+    assert exponent([100, 1000], [1.0, 100.0]) == 2.0
+
+
+@pytest.mark.slow
+def test_streams_take_little_memory_and_give_the_same_on_two_workers() -> None:
+    rows = {row["piece"]: row["figure"] for row in streaming.measure(megabytes=50, rounds=1)}
+    assert rows["two dask workers - one, relative"] <= 1e-9
+    memory = [figure for piece, figure in rows.items() if "MB of memory" in piece]
+    assert len(memory) == 2
+    assert max(memory) < 1000
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_farm_does_five_hundred_posteriors_a_second() -> None:
+    (row,) = farm.measure(only="1000", rounds=2)
+    assert row["ok"] == 1000
+    assert row["figure"] >= row["at least"] == 500.0, row
+
+
+@pytest.mark.slow
+def test_memory_for_many_integrands_is_predicted() -> None:
+    for row in integrands.measure(counts=(1, 2000)):
+        assert 0.7 < row["ratio"] < 1.3, row
