@@ -20,7 +20,7 @@ def test_conjugate_gradient(ratio, n: int, dim: int) -> None:
         f = jnp.sin(x[:, :1] + x[:, 1:2])
         penalties = (sx.NativeNorm(3e-3),)
         problem = Problem(sx.Polynomial(2), penalties, LeastSquares(), x, -x, f)
-        solver = sx.ConjugateGradient(tolerance=0.0, max_steps=STEPS)
+        solver = sx.ConjugateGradient(tolerance=0.0, max_steps=STEPS, preconditioner=0)
         transposed, start = jnp.array(x.T), jnp.eye(dim)
 
         @jax.jit

@@ -13,7 +13,7 @@ from ..data import Integrands, Sample
 from ..data._integrands import Columns, IntegrandSpec, columns
 from ..families import AbstractFamily, AbstractLinearFamily, Polynomial
 from ..fitting import prepare
-from ..solvers import AbstractSolver, Auto, Exact, Problem
+from ..solvers import AbstractSolver, Auto, Exact, Folds, Problem
 from ..solvers._linear_map import linear_map
 from ._memory import MemoryPlan, plan_blocks
 from ._result import ARRAYS, Estimate
@@ -112,8 +112,10 @@ def controller(
     For several blocks that are cross-fitted exactly the factorisation is kept: each further block
     costs products with it.
     """
-    if plan.blocks > 1 and isinstance(split, CrossFit) and _is_exact(problem, solver):
-        return _kept(problem, plan.width, split, chains)
+    if plan.blocks > 1 and isinstance(split, CrossFit):
+        folds = split.boundaries(chains, problem.x.shape[0] // chains)
+        if _is_exact(problem, solver, len(folds), plan.integrands):
+            return _kept(problem, plan.width, folds, chains)
 
     def refit(f: Values) -> Controlled:
         controlled, tails = without_heavy(
@@ -124,22 +126,20 @@ def controller(
     return refit
 
 
-def _is_exact(problem: Problem, solver: AbstractSolver) -> bool:
+def _is_exact(problem: Problem, solver: AbstractSolver, folds: int, k: int) -> bool:
     """Whether the solver is the exact one, and no column is left out for its tails."""
     family = problem.family
     if not isinstance(family, AbstractLinearFamily):
         return False
     if isinstance(family, Polynomial) and family.degree > LIGHT:
         return False
-    chosen = solver.choose(problem)[0] if isinstance(solver, Auto) else solver
+    chosen = solver.choose(problem, folds, k)[0] if isinstance(solver, Auto) else solver
     return isinstance(chosen, Exact) and chosen.dual is None
 
 
 def _kept(
-    problem: Problem, width: int, split: CrossFit, chains: int
+    problem: Problem, width: int, folds: Folds, chains: int
 ) -> Callable[[Values], Controlled]:
-    n = problem.x.shape[0]
-    folds = split.boundaries(chains, n // chains)
     fitted, note = linear_map(problem, folds)
 
     def control(f: Values) -> Controlled:

@@ -23,6 +23,7 @@ PRIMAL = 13  # the same in primal form, where the integrands are masked for ever
 TRIALS = 14  # of an automatic search on all draws, or a few more
 COPIES = 5  # of the series of each trial
 PILOT_NUMBERS = 60_000  # of an integrand in the trials on few draws
+FOLDS = 8  # of a cross-fit, most often
 FIELDS = 13  # numbers that an estimate holds for each integrand, batches not counted
 TEXT = 200  # bytes of its name
 
@@ -86,7 +87,7 @@ def plan_blocks(
         memory: the budget in bytes; half of what is free by default.
     """
     n = sample.size
-    system, column = _automatic(n) if problem is None else _given(problem)
+    system, column = _automatic(n) if problem is None else _given(problem, integrands)
     fixed = PROGRAMS + extra + NUMBER * (4.0 * n * sample.dim + system)
     kept = NUMBER * (FIELDS + 2.0 * len(batch_means(sample.draws[..., :1]))) + TEXT
     free = free_memory()
@@ -106,13 +107,13 @@ def plan_blocks(
     return MemoryPlan(integrands, -(-integrands // blocks), fixed, NUMBER * column, kept)
 
 
-def _given(problem: Problem) -> tuple[float, float]:
+def _given(problem: Problem, integrands: int) -> tuple[float, float]:
     """Numbers that a factorisation takes, and numbers for each integrand."""
     n = problem.x.shape[0]
     if not isinstance(problem.family, AbstractLinearFamily):
         return 0.0, PASSES * float(n)
     p, _ = unknowns(problem)
-    solver, _ = Auto().choose(problem)
+    solver, _ = Auto().choose(problem, FOLDS, integrands)
     if isinstance(solver, Exact) and p + 1 > n:
         return FACTORS * float(n) ** 2, PASSES * float(n)
     if isinstance(solver, Exact):

@@ -36,8 +36,16 @@ class Auto(AbstractSolver):
     'chosen for 2 unknowns: exact, primal: 2 coefficients, 400 draws'
     """
 
-    def choose(self, problem: Problem, folds: int = 1) -> tuple[AbstractSolver, str]:
-        """The solver for a problem that is fitted to all folds but one in turn, and the reason."""
+    def choose(
+        self, problem: Problem, folds: int = 1, k: int | None = None
+    ) -> tuple[AbstractSolver, str]:
+        """The solver for a problem, and the reason.
+
+        Args:
+            problem: to be solved.
+            folds: how many fits leave out one of them each.
+            k: how many integrands there will be; those of the problem by default.
+        """
         if not isinstance(problem.family, AbstractLinearFamily):
             return Stochastic(), "not linear in its parameters"
         n, dim = problem.x.shape
@@ -51,7 +59,7 @@ class Auto(AbstractSolver):
             return Nystrom(), f"{smallest} unknowns, {why}"
         exact = exact_work(n, dim, p).cost * (1 if folds == 1 else 2)
         work = polynomial_work if matrix_free else kernel_work
-        iterative = folds * work(n, dim, problem.f.shape[1]).cost
+        iterative = folds * work(n, dim, problem.f.shape[1] if k is None else k).cost
         if (p < n and not matrix_free) or exact <= TIE * iterative:
             return Exact(), f"{smallest} unknowns"
         solver = ConjugateGradient(tolerance=TOLERANCE)
