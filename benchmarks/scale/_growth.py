@@ -25,7 +25,7 @@ def draw(folder: Path) -> None:
             ax.plot(sizes, seconds, marker="o", markersize=4, label=told)
         ax.set(xscale="log", yscale="log", xlabel=what)
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=7, loc="upper left")
+        ax.legend(fontsize=7, loc="lower right")
     axes[0].set_ylabel("CPU seconds")
     figure.savefig(folder / "scale_growth.png", dpi=150)
 
@@ -67,4 +67,4 @@ def _posteriors(rows: list[dict]) -> Iterator[Line]:
     for row in rows:
         if row["ok"] is not None and row["ok"] not in sizes:
             sizes[row["ok"]] = row["CPU seconds"]
-    yield "4 x 250 draws, d = 5, degree 2", list(sizes), list(sizes.values())
+    yield "4 x 250 draws, d = 5", list(sizes), list(sizes.values())
