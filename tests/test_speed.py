@@ -63,10 +63,10 @@ def test_the_audit_and_the_error_bars_cost_less_than_a_quarter_of_the_fit() -> N
 
 def test_pieces_of_the_engine_cost_little_more_than_the_bare_operations() -> None:
     """Those that are far enough inside their bounds to be told from the machine's other work."""
-    only = "(gram and 2000) or test_exact or test_crossfit or test_network"
+    only = "(test_gram and 2000 and not 500) or test_network"
     call = [sys.executable, "-m", "benchmarks.speed", "engine", "--json", "--only", only]
     done = subprocess.run(call, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     rows = json.loads(done.stdout)
-    assert len(rows) >= 8
+    assert len(rows) == 4
     for row in rows:
         assert row["ratio"] <= row["at most"], row
