@@ -1,11 +1,9 @@
-import argparse
-from pathlib import Path
-
-from .._markdown import report
+from .._command import parser_of, settings_of, show
 from .._pinned import run
 from . import __doc__ as description
 from .engine._run import measured
 
+MODULE = "benchmarks.speed"
 COMMANDS = {
     "stochastic": "step",
     "epoch": "epoch",
@@ -21,25 +19,14 @@ ENGINE = "engine"
 
 def main() -> None:
     """Run the measurement that was asked for and print what it found."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=description)
-    parser.add_argument("command", choices=[*COMMANDS, ENGINE])
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--rounds", type=int, help="how often each time is taken")
+    parser = parser_of(MODULE, description, [*COMMANDS, ENGINE])
     parser.add_argument("--seeds", type=int, help="samples in each cell of `ratios`")
-    parser.add_argument("--only", help="a word in the names of the pieces of `engine` to measure")
-    parser.add_argument("--out", type=Path, help="a folder for the table and its JSON")
     given = parser.parse_args()
-    rows = measured(given.only) if given.command == ENGINE else _run(given)
-    report(rows, "benchmarks.speed", f"speed_{given.command}", given.json, given.out)
-
-
-def _run(given: argparse.Namespace) -> list[dict]:
-    settings = {
-        name: getattr(given, name)
-        for name in ("rounds", "seeds")
-        if getattr(given, name) is not None
-    }
-    return run(f"speed.{COMMANDS[given.command]}", settings, one_core=given.command != "ratios")
+    if given.command == ENGINE:
+        show(measured(given.only), MODULE, given)
+        return
+    settings, alone = settings_of(given, "rounds", "seeds"), given.command != "ratios"
+    show(run(f"speed.{COMMANDS[given.command]}", settings, one_core=alone), MODULE, given)
 
 
 main()

@@ -12,6 +12,7 @@ MATERIAL = 0.02  # a smaller deviation is not reported, however sure: in standar
 QUANTILE = 3.0  # an error at the printed limit escapes once in 700 audits
 DIRECTIONS = 20  # pairs are tested along so many directions, all dimensions when there are fewer
 DRAWS_PER_DIM = 5  # with fewer draws the covariance is not used, only the scales
+NORMAL_QUARTILES = 1.349  # from the first to the third, of a standard normal
 BATCHES = 1000  # longer chains are averaged over consecutive draws first
 
 
@@ -103,7 +104,7 @@ def tested(series: Iterable[Chains], dim: int) -> Identities:
 def own_identities(y: Chains, u: Chains) -> list[AnyArray]:
     """Four functions of each dimension, through the operator: of mean zero when scores are right."""
     low, middle, high = _quartiles(y)
-    width = np.where(high > low, (high - low) / 1.349, 1.0)
+    width = np.where(high > low, (high - low) / NORMAL_QUARTILES, 1.0)
     w, v = (y - middle) / width, u * width
     bounded = np.tanh(w)
     wave = np.cos(2.0 * w) * v - 2.0 * np.sin(2.0 * w)

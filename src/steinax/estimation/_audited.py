@@ -26,6 +26,12 @@ class AuditWarning(UserWarning):
     """
 
 
+def check_mode(mode: str) -> None:
+    """Refuse what is not one of the modes."""
+    if mode not in (modes := get_args(AuditMode.__value__)):
+        raise ValueError(f"audit={mode!r}: use one of {', '.join(map(repr, modes))}.")
+
+
 def audited(sample: Sample, mode: AuditMode) -> AuditReport | None:
     """Audit a sample, and raise or warn where it fails, as the mode says.
 
@@ -35,8 +41,7 @@ def audited(sample: Sample, mode: AuditMode) -> AuditReport | None:
             draws are not quite from the target, as those of samplers without a Metropolis step;
             `"off"`.
     """
-    if mode not in (modes := get_args(AuditMode.__value__)):
-        raise ValueError(f"audit={mode!r}: use one of {', '.join(map(repr, modes))}.")
+    check_mode(mode)
     check_moves(sample)
     if mode == "off":
         return None

@@ -7,10 +7,8 @@ from jaxtyping import Bool, Float
 
 from .._types import AnyArray
 from ..auditing._errors import effective_sizes
-from ..auditing._identities import FALSE_ALARM, MATERIAL
+from ..auditing._identities import FALSE_ALARM, MATERIAL, NORMAL_QUARTILES
 from ._coordinates import Coordinates, Rows
-
-NORMAL_QUARTILES = 1.349  # from the first to the third, of a standard normal
 
 
 def surely_hold(at: Coordinates, chains: int) -> Bool[AnyArray, " posterior"]:

@@ -1,11 +1,11 @@
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 from ..data import Sample
 from ..data._integrands import IntegrandSpec
-from ..estimation._audited import AuditMode
+from ..estimation._audited import AuditMode, check_mode
 from ..families import AbstractFamily, Polynomial
 from ..working import gather
 from ._batch import Batch, estimate_batch
@@ -55,8 +55,7 @@ def estimate_many(
     >>> sx.estimate_many({"square": lambda x: x[0] ** 2}, sx.Batch(x, -x)).ok.sum().item()
     100
     """
-    if audit not in (modes := get_args(AuditMode.__value__)):
-        raise ValueError(f"audit={audit!r}: use one of {', '.join(map(repr, modes))}.")
+    check_mode(audit)
     family = Polynomial(2) if family is None else family
     load = load_source if load is None else load
     label = "" if keep is None else fingerprint(f, samples, family, load, audit)
