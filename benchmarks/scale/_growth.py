@@ -25,7 +25,7 @@ def draw(folder: Path) -> None:
             ax.plot(sizes, seconds, marker="o", markersize=4, label=told)
         ax.set(xscale="log", yscale="log", xlabel=what)
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=7, loc="lower right")
+        ax.legend(fontsize=7, loc="best")
     axes[0].set_ylabel("CPU seconds")
     figure.savefig(folder / "scale_growth.png", dpi=150)
 
