@@ -9,16 +9,22 @@ copyright = author
 version = release = installed_version("steinax")
 
 extensions = [
-    "myst_parser",
+    "myst_nb",  # MyST pages; those that begin with `file_format: mystnb` are executed
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
     "sphinx_design",
 ]
 # what other pages include
 exclude_patterns = ["_build", "paper/*.md", "benchmarks/scale_*.md", "benchmarks/speed_*.md"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
+nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
