@@ -1,102 +1,128 @@
-"""Modules to and from one npz file, without pickle: loading a file runs nothing that is in it."""
+"""Results and modules to and from npz bytes, without pickle: loading runs nothing that is there."""
 
 import dataclasses
+import io
 import json
-import os
+import sys
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 
-from ._types import PyTree
+FORMAT = 2
 
-FORMAT = 1
-
-
-def write(path: str | os.PathLike[str], module: eqx.Module) -> None:
-    """Save a module: its arrays as they are, its structure as a JSON text of names."""
-    arrays: dict[str, np.ndarray] = {}
-    structure = {"format": FORMAT, "module": _encode(module, arrays)}
-    with open(path, "wb") as file:
-        np.savez(file, structure=np.array(json.dumps(structure)), **arrays)  # type: ignore[arg-type]
+type Arrays = dict[str, np.ndarray]
 
 
-def read(path: str | os.PathLike[str]) -> PyTree:
-    """Load what `write` saved.
+def to_bytes(result: object) -> bytes:
+    """An npz file of the arrays in `result`, and a JSON text of how they were nested.
+
+    >>> from_bytes(to_bytes({"mean": np.arange(2.0), "parts": (1, "a", None)}))
+    {'mean': array([0., 1.]), 'parts': (1, 'a', None)}
+    """
+    arrays: Arrays = {}
+    structure = json.dumps({"format": FORMAT, "content": _encode(result, arrays)})
+    buffer = io.BytesIO()
+    np.savez(buffer, structure=np.array(structure), **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def from_bytes(content: bytes) -> Any:
+    """The result that `to_bytes` was given, its jax arrays as NumPy arrays.
 
     A class is looked up by name among the modules that are already imported; nothing is imported
     or executed on the file's behalf.
     """
-    with np.load(path, allow_pickle=False) as file:
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
         structure = json.loads(str(file["structure"]))
         if structure.get("format") != FORMAT:
-            raise ValueError(f"{path} is of another format: save it again with this version.")
-        return _decode(structure["module"], file)
+            raise ValueError("the file is of another format: save it again with this version.")
+        return _decode(structure["content"], file)
 
 
-def _encode(node: PyTree, arrays: dict[str, np.ndarray]) -> PyTree:
-    if isinstance(node, eqx.Module):
-        fields = {f.name: _encode(getattr(node, f.name), arrays) for f in dataclasses.fields(node)}
-        return {"class": _class_name(type(node)), "fields": fields}
-    if isinstance(node, (np.ndarray, jax.Array, np.generic)):
-        name = f"array{len(arrays)}"
-        arrays[name] = np.asarray(node)
-        return {"array": name}
-    if isinstance(node, (tuple, list)):
-        kind = "tuple" if isinstance(node, tuple) else "list"
-        return {kind: [_encode(item, arrays) for item in node]}
-    if node is None or isinstance(node, (bool, int, float, str)):
+def _encode(node: Any, arrays: Arrays) -> Any:
+    if node is None or type(node) in {bool, int, float, str}:
         return {"value": node}
+    if hasattr(node, "__array__"):
+        return _encode_array(node, arrays)
+    if isinstance(node, dict):
+        pairs = [[_encode(key, arrays), _encode(value, arrays)] for key, value in node.items()]
+        return {"dict": pairs}
+    names = _fields(type(node))
+    if names is not None:
+        fields = {name: _encode(getattr(node, name), arrays) for name in names}
+        return {"class": [type(node).__module__, type(node).__qualname__], "fields": fields}
+    if type(node) in {tuple, list}:
+        return {type(node).__name__: [_encode(item, arrays) for item in node]}
     name = getattr(node, "__name__", "")
-    if callable(node) and _FUNCTIONS.get(name) is node:
-        return {"function": name}
-    raise ValueError(
-        f"{node!r} cannot be saved: a saved network's activation must be one of "
-        f"{', '.join(sorted(_FUNCTIONS))}."
-    )
+    if callable(node) and _activations().get(name) is node:
+        return {"activation": name}
+    raise _unwritable(node)
 
 
-def _decode(node: PyTree, arrays: PyTree) -> PyTree:
+def _encode_array(node: Any, arrays: Arrays) -> Any:
+    array = np.asarray(node)
+    if array.dtype.hasobject:
+        raise _unwritable(node)
+    name = f"array{len(arrays)}"
+    arrays[name] = array
+    return {"array": name, "scalar": isinstance(node, np.generic)}
+
+
+def _decode(node: Any, arrays: Any) -> Any:
     match node:
-        case {"class": name, "fields": fields}:
-            cls = _classes().get(name)
-            if cls is None:
-                raise ValueError(f"the file uses {name}: import the package that defines it first.")
-            module = object.__new__(cls)
-            for key in (f.name for f in dataclasses.fields(cls)):
-                object.__setattr__(module, key, _decode(fields[key], arrays))
-            return module
-        case {"array": name}:
-            return arrays[name]
-        case {"tuple": items}:
-            return tuple(_decode(item, arrays) for item in items)
-        case {"list": items}:
-            return [_decode(item, arrays) for item in items]
-        case {"function": name} if name in _FUNCTIONS:
-            return _FUNCTIONS[name]
         case {"value": None | bool() | int() | float() | str() as value}:
             return value
+        case {"array": name, "scalar": scalar}:
+            return arrays[name][()] if scalar else arrays[name]
+        case {"dict": pairs}:
+            return {_decode(key, arrays): _decode(value, arrays) for key, value in pairs}
+        case {"tuple": items} | {"list": items}:
+            found = [_decode(item, arrays) for item in items]
+            return found if "list" in node else tuple(found)
+        case {"class": [module, name], "fields": fields}:
+            return _build(module, name, {k: _decode(v, arrays) for k, v in fields.items()})
+        case {"activation": name} if name in _activations():
+            return _activations()[name]
     raise ValueError(f"the file holds something that was not saved by steinax: {str(node)[:80]}")
 
 
-def _class_name(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
+def _build(module: str, name: str, fields: dict[str, Any]) -> Any:
+    cls: Any = sys.modules.get(module)
+    for part in name.split("."):
+        cls = getattr(cls, part, None)
+    if not isinstance(cls, type) or _fields(cls) != tuple(fields):
+        raise ValueError(
+            f"the file holds a {module}.{name}: import the package that defines it first, in the "
+            "version that saved it."
+        )
+    if issubclass(cls, tuple):
+        return cls(*fields.values())
+    built = object.__new__(cls)
+    for key, value in fields.items():
+        object.__setattr__(built, key, value)
+    return built
 
 
-def _classes() -> dict[str, type]:
-    found, waiting = {}, [eqx.Module]
-    while waiting:
-        for cls in waiting.pop().__subclasses__():
-            found[_class_name(cls)] = cls
-            waiting.append(cls)
-    return found
+def _fields(cls: type) -> tuple[str, ...] | None:
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return getattr(cls, "_fields", None) if issubclass(cls, tuple) else None
 
 
+@cache
 def _activations() -> dict[str, Callable]:
+    import jax
+
     names = ("relu", "silu", "gelu", "tanh", "softplus", "sigmoid", "elu", "leaky_relu", "selu")
     functions = {name: getattr(jax.nn, name) for name in names}
     return functions | {"sin": jax.numpy.sin, "cos": jax.numpy.cos, "square": jax.numpy.square}
 
 
-_FUNCTIONS = _activations()
+def _unwritable(node: object) -> TypeError:
+    return TypeError(
+        f"a {type(node).__name__} cannot be written to a file: results are numbers, texts and arrays "
+        "in tuples, lists, dicts, named tuples or dataclasses, and a network's activation is one of "
+        f"{', '.join(sorted(_activations()))}."
+    )

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ._precision import precision, to_numpy
 from ._progress import progress
-from ._serialise import read, write
+from ._serialise import from_bytes, to_bytes
 from ._show import describe
 from ._types import AnyArray, Key, PyTree
 from .data import AffineMap, Integrands, Sample, Stream, integrands, standardise
@@ -71,12 +72,12 @@ class ControlVariate(eqx.Module):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (NumPy's npz, no pickle in it); `load` reads it back."""
-        write(path, self)
+        Path(path).write_bytes(to_bytes(self))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "ControlVariate":
         """Read what `save` wrote. Nothing in the file is executed."""
-        loaded = read(path)
+        loaded = from_bytes(Path(path).read_bytes())
         if not isinstance(loaded, ControlVariate):
             raise ValueError(f"{path} holds a {type(loaded).__name__}, not a control variate.")
         return loaded

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from steinax._serialise import FORMAT, from_bytes, to_bytes
 from steinax.working import OtherRunError, gather
-from steinax.working._records import from_bytes, to_bytes
 from working.pieces import Logged, assert_same, kept, places
 
 
@@ -50,16 +50,16 @@ def test_jax_arrays_come_back_as_numpy_arrays():
 
 @pytest.mark.parametrize("result", [object(), {1, 2}, np.array([object()]), [lambda: 0]])
 def test_what_only_pickle_could_hold_is_refused(result):
-    with pytest.raises(TypeError, match="cannot be kept on disk: results are numbers"):
+    with pytest.raises(TypeError, match="cannot be written to a file: results are numbers"):
         to_bytes(result)
 
 
 @pytest.mark.parametrize("name", ["os.system", "builtins.list", "collections.Counter"])
 def test_a_file_cannot_make_anything_but_records(name):
-    structure = {"class": name.split("."), "fields": {}}
+    structure = {"format": FORMAT, "content": {"class": name.split("."), "fields": {}}}
     buffer = io.BytesIO()
     np.savez(buffer, structure=np.array(json.dumps(structure)))
-    with pytest.raises(ValueError, match=f"{name}, which is not imported or changed"):
+    with pytest.raises(ValueError, match=f"{name}: import the package"):
         from_bytes(buffer.getvalue())
 
 

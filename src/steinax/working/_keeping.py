@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from .._serialise import from_bytes, to_bytes
 from ._errors import NotKeptWarning, OtherRunError
-from ._records import from_bytes, to_bytes
 
 DIGEST = 32  # bytes of checksum before each kept result
 MANIFEST = "manifest.json"
