@@ -1,5 +1,6 @@
 """Sphinx: MyST pages, and an API reference read from the docstrings."""
 
+import os
 import re
 from importlib.metadata import version as installed_version
 
@@ -7,17 +8,29 @@ project = "steinax"
 author = "The steinax developers"
 copyright = author
 version = release = installed_version("steinax")
+DESCRIPTION = (
+    "Stein control variates for MCMC in Python: posterior expectations with a smaller Monte Carlo error, "
+    "and an honest error bar, from draws and gradients of PyMC, nutpie, NumPyro, BlackJAX and Stan."
+)
 
 extensions = [
     "myst_nb",  # MyST pages; those that begin with `file_format: mystnb` are executed
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
 ]
-# what other pages include
-exclude_patterns = ["_build", "paper/*.md", "benchmarks/scale_*.md", "benchmarks/speed_*.md"]
+exclude_patterns = [
+    "_build",
+    # what other pages include
+    "benchmarks/landing.md",
+    "benchmarks/scale_*.md",
+    "benchmarks/speed_*.md",
+    "paper/*.md",
+    "pictures/landing.md",
+]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -25,16 +38,41 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_merge_streams = True
+os.environ["COLUMNS"] = "96"  # what cells print is as wide as the column of text
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+autosummary_generate = False  # tables of names only: the page itself has the rest
 default_role = "code"
 napoleon_numpy_docstring = False
 
 html_static_path = ["_static"]
 html_css_files = ["steinax.css"]
+html_favicon = "_static/mark.svg"
 html_theme = "pydata_sphinx_theme"
-html_title = f"steinax {release}"
+html_title = "steinax"
+html_copy_source = False
+html_context = {"default_mode": "auto"}
+html_sidebars = {"index": [], "tour": [], "faq": []}
+html_theme_options = {
+    "logo": {
+        "text": "steinax",
+        "image_light": "_static/mark.svg",
+        "image_dark": "_static/mark.svg",
+    },
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "show_nav_level": 1,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": ["sphinx-version"],
+}
+myst_html_meta = {
+    "description": DESCRIPTION,
+    "property=og:description": DESCRIPTION,
+    "property=og:site_name": "steinax",
+    "property=og:type": "website",
+}
 
 DISPLAY = re.compile(r"^( *)\$\$(.+?)\$\$ *$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"\$([^$]+)\$")

@@ -7,20 +7,16 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Compiled programs outlive the run, the small ones too. The environment says so, and not `jax.config`:
+# commands and benchmarks that a test starts share them.
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR",
+    str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "steinax", "jax")),
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import jax
-
-
-def _cache_dir() -> str:
-    user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(Path(user_cache, "steinax", "jax"))
-
-
-# Compiled programs outlive the run and are shared between workers, the small ones too.
-jax.config.update("jax_compilation_cache_dir", _cache_dir())
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
 
 MAPS = 30_000  # of a process's memory; Linux allows 65,530, and each compiled program takes some
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 FULL = bool(os.environ.get("STEINAX_FULL"))
+only_full = pytest.mark.skipif(not FULL, reason="a long run: STEINAX_FULL=1 pytest makes it")
 
 
 def cases(label: str, checks: Iterable[tuple], turn: int, of: int) -> Iterator:

@@ -7,6 +7,7 @@ import pytest
 
 import steinax as sx
 import targets
+from full import only_full
 from steinax._precision import precision
 from steinax.fitting import prepare
 from steinax.solvers import Problem, evaluate
@@ -69,13 +70,16 @@ REFITTED = [name for name in CASES if "landmarks" not in name and name != "kerne
 
 
 QUICK = ("quadratic, free", "quadratic, ridge", "kernel, native", "polynomial free + kernel")
+SLOW = ("cubic, native", "second-order kernel", "landmarks, native", "three terms")
 
 
 def _cases(names=tuple(CASES)):
-    """A test per case; four of them cover every path, the others are for the slow set."""
-    slow = pytest.mark.slow
-    params = [pytest.param(name, id=name, marks=() if name in QUICK else slow) for name in names]
-    return pytest.mark.parametrize("name", params)
+    """A test per case; four of them cover every path, four are slow, the others are long runs."""
+    slow, long = (pytest.mark.slow,), (pytest.mark.slow, only_full)
+    marks = {name: () if name in QUICK else slow if name in SLOW else long for name in names}
+    return pytest.mark.parametrize(
+        "name", [pytest.param(name, id=name, marks=marks[name]) for name in names]
+    )
 
 
 class TestSolvers:

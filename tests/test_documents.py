@@ -1,5 +1,6 @@
-"""Every Python block that a reader can copy is run."""
+"""Every block that a reader can copy is run: here, or, on pages that are notebooks, by the build."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,22 +8,91 @@ import pytest
 import documents
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
-PAGES = [p for p in (ROOT / "docs").rglob("*.md") if not {"api", "_build"} & set(p.parts)]
-DOCUMENTS = [p for p in [README, *sorted(PAGES)] if documents.has_blocks(p)]
-SAMPLERS = ROOT / "docs" / "guides" / "from_your_sampler.md"
-# It runs five samplers, whose own warnings are not ours.
-MARKS = {SAMPLERS: (pytest.mark.slow, pytest.mark.filterwarnings("ignore"))}
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = [page for page in PAGES if "_build" not in page.parts]
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+RUN = [name for name in NAMES if any(block.runs for block in documents.blocks(ROOT / name))]
+NOTEBOOK = re.compile(r"\A---\n(.+\n)*?file_format: mystnb\n")
+DIRECTIVE = r"\{(?!code|sourcecode|literalinclude|parsed-literal|prompt)"  # that shows no code
+# The sampler's page runs five samplers, whose own warnings are not ours.
+MARKS = {
+    "docs/guides/command_line.md": (pytest.mark.slow,),
+    "docs/guides/from_your_sampler.md": (pytest.mark.slow, pytest.mark.filterwarnings("ignore")),
+}
+# What a page finds in the folder where it is run: names of the folders of STEINAX_DATA.
+FINDS = {
+    "docs/guides/command_line.md": {"output": "cmdstan_eight_schools"},
+    "docs/guides/from_your_sampler.md": {"output": "cmdstan_eight_schools"},
+}
+# What nothing runs: the page, the block's first line, and the reason.
+CONTRIBUTING = "it resolves every requirement anew, over the network"
+HOURS = "it takes hours; CI runs `python -m benchmarks.paper --all --quick`"
+INSTALLS = "it installs; .ci/run does that, in environments of their own"
+NOT_RUN = {
+    ("docs/index.md", "$ pip install ."): INSTALLS,
+    ("CONTRIBUTING.md", 'flags="--universal --python-version 3.12'): CONTRIBUTING,
+    ("docs/guides/command_line.md", "fit <- model$sample("): "no R where the pages are tested",
+    (
+        "docs/guides/from_your_sampler.md",
+        "import bridgestan",
+    ): "BridgeStan's sources are on no index",
+    ("docs/paper.md", "python -m benchmarks.paper --all"): HOURS,
+    ("docs/api/farm.md", "# Spark"): "Spark and Ray are not installed; the page says so",
+}
 
 
-def test_readme_has_an_example() -> None:
-    assert README in DOCUMENTS
+def _listed(name: str, block: documents.Block) -> list[tuple[str, str]]:
+    return [key for key in NOT_RUN if key[0] == name and block.code.startswith(key[1])]
 
 
 @pytest.mark.parametrize(
-    "path",
-    [pytest.param(p, marks=MARKS.get(p, ()), id=p.relative_to(ROOT).as_posix()) for p in DOCUMENTS],
+    "name", [pytest.param(name, marks=MARKS.get(name, ()), id=name) for name in RUN]
 )
-def test_python_blocks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.chdir(tmp_path)
-    documents.run(path)
+    monkeypatch.setenv("COLUMNS", "80")
+    for link, folder in FINDS.get(name, {}).items():
+        (tmp_path / link).symlink_to(request.getfixturevalue("data_dir") / folder)
+    documents.run(ROOT / name)
+
+
+def test_readme_has_an_example() -> None:
+    assert "README.md" in RUN
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_block_is_run_or_says_why_not(name: str) -> None:
+    notebook = NOTEBOOK.match((ROOT / name).read_text(encoding="utf-8"))
+    for block in documents.blocks(ROOT / name):
+        where = f"{name}:{block.line}: ```{block.language}"
+        if block.language.startswith("{code-cell}"):
+            assert notebook, f"{where} is run by no one: begin the page with file_format: mystnb"
+        elif not re.match(DIRECTIVE, block.language) and not block.runs:
+            known = block.language == "text" or _listed(name, block)
+            assert known, f"{where} is run by no one: make it python, bash or text, or list it"
+
+
+def test_what_is_listed_is_there() -> None:
+    found = {
+        key for name in NAMES for b in documents.blocks(ROOT / name) for key in _listed(name, b)
+    }
+    assert found == set(NOT_RUN)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```python\nassert False\n```",
+        "```bash\nfalse | true\n```",
+        "```text\n$ echo one\ntwo\n```",
+        "::::{tab-set}\n:::{tab-item} a\n```python\nraise ValueError\n```\n:::\n::::",
+        "````{tab-set}\n```python\nraise ValueError\n```\n````",
+    ],
+)
+def test_a_wrong_block_is_found(page: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(page, encoding="utf-8")
+    with pytest.raises((AssertionError, ValueError)):
+        documents.run(path)

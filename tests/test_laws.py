@@ -14,13 +14,13 @@ import laws
 import registry
 import steinax as sx
 import targets
-from full import FULL
+from full import FULL, only_full
 from registry import FamilyRow, KernelRow, Row, Shape
 from steinax import AbstractRadial
 from steinax._precision import precision
 from steinax.kernels import resolve
 
-TOTAL, BLOCK = 1_000_000, 10_000  # exact draws, and how many at a time
+TOTAL, BLOCK = 1_000_000 if FULL else 200_000, 10_000  # exact draws, and how many at a time
 CROWD = 20  # points on which closed forms are compared
 
 
@@ -41,21 +41,21 @@ def _quadrature(dim: int) -> tuple:
 
 
 def _families(rows=registry.FAMILIES):
-    """A test per row; what is costly to differentiate is left to the slow set."""
-    slow = pytest.mark.slow
-    params = [pytest.param(row, id=row.name, marks=slow if row.costly else ()) for row in rows]
+    """A test per row; what is costly to differentiate is left to the long runs."""
+    marks = (pytest.mark.slow, only_full)
+    params = [pytest.param(row, id=row.name, marks=marks if row.costly else ()) for row in rows]
     return pytest.mark.parametrize("row", params)
 
 
 def _families_and_dims():
-    """One dimension for every row; two in the slow set for rows that differ in the kernel alone."""
-    slow = pytest.mark.slow
+    """One dimension for every row; two in the long runs for rows that differ in the kernel alone."""
+    marks = (pytest.mark.slow, only_full)
     return [
         pytest.param(
             row,
             dim,
             id=f"{row}, {dim}d",
-            marks=slow if dim == 2 and row not in registry.DISTINCT_FAMILIES else (),
+            marks=marks if dim == 2 and row not in registry.DISTINCT_FAMILIES else (),
         )
         for row in registry.FAMILIES
         for dim in (1, 2)

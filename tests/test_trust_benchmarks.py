@@ -11,6 +11,7 @@ from benchmarks.trust._coverage_replicate import replicate as covered
 from benchmarks.trust._samplers import SAMPLERS
 from benchmarks.trust._unadjusted_replicate import replicate as biased
 
+from full import FULL, only_full
 from provenance import ABOUT
 
 EXACT = (
@@ -133,20 +134,20 @@ def test_without_workers_only_what_is_kept_is_written(tmp_path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "cell",
+    ("cell", "few"),
     [
-        "AR(1) 0.9 | degree 2 | 4 x 250",
-        "AR(1) -0.5 | degree 2 + kernel | 4 x 50",
-        "MALA | degree 2 | 4 x 250",
-        "HMC | automatic | 4 x 50",
+        ("AR(1) 0.9 | degree 2 | 4 x 250", 60),
+        ("AR(1) -0.5 | degree 2 + kernel | 4 x 50", 60),
+        ("MALA | degree 2 | 4 x 250", 60),
+        ("HMC | automatic | 4 x 50", 25),
     ],
 )
-def test_intervals_cover_as_plain_ones_do(cell) -> None:
+def test_intervals_cover_as_plain_ones_do(cell, few) -> None:
     """100 replicates: within 2 points give or take 3.5 of its standard errors.
 
-    A cell that is off by just 2 points fails once in 4,000.
+    A cell that is off by just 2 points fails once in 4,000; on CI, with few replicates, once in 1,000.
     """
-    found = _figures.difference(covered(cell, np.arange(100)))
+    found = _figures.difference(covered(cell, np.arange(100 if FULL else few)))
     assert abs(found["difference"]) <= 0.02 + 3.5 * found["difference_error"]
 
 
@@ -165,18 +166,25 @@ def test_wrong_error_bars_do_not(mutant, cell) -> None:
 
 @pytest.mark.slow
 def test_pure_noise_is_left_alone() -> None:
-    """40 replicates of three integrands; the ratio is 1 wherever plain Monte Carlo is kept."""
-    rows = _ratios.integrand_rows("pure noise | 100", catalogued("pure noise | 100", np.arange(40)))
+    """40 replicates of three integrands, on CI 12; the ratio is 1 wherever plain Monte Carlo is kept."""
+    numbers = np.arange(40 if FULL else 12)
+    rows = _ratios.integrand_rows("pure noise | 100", catalogued("pure noise | 100", numbers))
     assert max(row["ratio"] for row in rows) <= 1.05
     assert "| pure noise | 100 | normal |" in catalogue.page(rows, ABOUT)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["banana", "t(3)", "Genz", "permuted f"])
+@pytest.mark.parametrize(
+    "target", ["banana", "t(3)", "Genz", "permuted f"] if FULL else ["t(3)", "permuted f"]
+)
 def test_the_estimate_is_not_worse_than_plain(target) -> None:
-    """30 replicates: at most 1.05, give or take three bootstrap errors (a false alarm in 700)."""
+    """30 replicates: at most 1.05, give or take three bootstrap errors (a false alarm in 700).
+
+    CI takes 15 of the two that tempt most: tails, and an integrand that is no function of the draws.
+    With so few the errors are less sure of themselves: a false alarm in 200.
+    """
     cell = f"{target} | 100"
-    for row in _ratios.integrand_rows(cell, catalogued(cell, np.arange(30))):
+    for row in _ratios.integrand_rows(cell, catalogued(cell, np.arange(30 if FULL else 15))):
         assert row["ratio"] <= 1.05 + 3 * row["ratio_error"], row
 
 
@@ -188,10 +196,13 @@ def test_a_gate_on_the_reported_error_is_worse() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cell", ["Gaussian | Langevin | 0.2", "logistic | Langevin | 0.05"])
+@pytest.mark.parametrize(
+    "cell",
+    ["Gaussian | Langevin | 0.2", pytest.param("logistic | Langevin | 0.05", marks=only_full)],
+)
 def test_degree_two_removes_the_bias_of_unadjusted_langevin(cell) -> None:
-    """4 replicates: the plain bias is seen (at least 5%), and nine tenths of it are removed."""
-    row = {"cell": cell} | unadjusted.figures(biased(cell, np.arange(4)))
+    """4 replicates, on CI 2: the plain bias is seen (at least 5%), and nine tenths of it are removed."""
+    row = {"cell": cell} | unadjusted.figures(biased(cell, np.arange(4 if FULL else 2)))
     assert row["plain"][0] > 0.05
     assert row["degree 2 removed"][0] >= 0.9
     assert f"| {cell} |" in unadjusted.page([row], ABOUT)

@@ -11,7 +11,7 @@ from ._chains import KEPT, folder
 from ._experiment import EXPERIMENTS, Claim, Report, experiment
 from ._run import kept_rows, run
 
-QUICK_REPETITIONS = 4
+QUICK_REPETITIONS = 2
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,7 +20,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("names", nargs="*", metavar="NAME", help=", ".join(EXPERIMENTS))
     made.add_argument("--all", action="store_true", help="every experiment")
     made.add_argument("--quick", action="store_true", help="small sizes, few repetitions")
-    made.add_argument("--reps", type=int, help="repetitions of each cell: 20, or 4 if quick")
+    made.add_argument("--reps", type=int, help="repetitions of each cell: 20, or 2 if quick")
     made.add_argument("--out", type=Path, help="folder of pages: docs/paper, or none if quick")
     made.add_argument("--results", type=Path, default=folder(), help="where results are kept")
     made.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="0: what is kept")

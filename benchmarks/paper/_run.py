@@ -40,7 +40,7 @@ def run(
         cores.put(core)
     with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(cores,)) as pool:
         pool.submit(_prepare, name, quick).result()
-        waiting = [pool.submit(_measure, name, *task, str(path)) for task in tasks]
+        waiting = [pool.submit(_measure, name, *task, str(path), quick) for task in tasks]
         for done, future in enumerate(as_completed(waiting), start=1):
             print(f"{name} {done}/{len(tasks)}: {future.result()}", file=sys.stderr, flush=True)
 
@@ -62,13 +62,14 @@ def _prepare(name: str, quick: bool) -> None:
     experiment(name).prepare(quick)
 
 
-def _measure(name: str, cell: Cell, repetitions: list[int], path: str) -> str:
+def _measure(name: str, cell: Cell, repetitions: list[int], path: str, quick: bool) -> str:
     """All missing repetitions of a cell; the first is run twice, once for jax to compile.
 
-    But for cells of few repetitions, which are slow ones: there compilation is a small part.
+    But for cells of few repetitions, which are slow ones: there compilation is a small part. And not in
+    a quick run, whose times nobody reads.
     """
     measure, about = experiment(name).measure, provenance()
-    if "repetitions" not in cell:
+    if "repetitions" not in cell and not quick:
         measure(cell, repetitions[0])
     parent = multiprocessing.parent_process()
     for repetition in repetitions:

@@ -21,8 +21,8 @@ PILOT = 500  # draws that hyper-parameters are chosen on, for every m
 
 
 def cells(quick: bool) -> list[Cell]:
-    """Every cell of the panels; quick: two sizes in one dimension, and five dimensions."""
-    sizes, dims, size = ((100, 200), (1, 5), 200) if quick else (SIZES, DIMENSIONS, SIZE)
+    """Every cell of the panels; quick: one size in one dimension, and in five."""
+    sizes, dims, size = ((200,), (1, 5), 200) if quick else (SIZES, DIMENSIONS, SIZE)
     networks = ((200, 1), (200, 5)) if quick else NETWORKS
     found = []
     for m, dim in [(m, 1) for m in sizes] + [(size, dim) for dim in dims if dim > 1]:

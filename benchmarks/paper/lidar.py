@@ -11,7 +11,7 @@ from ._lidar_chain import chain, checks
 from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN, Draws, Setting, measure_method
 
 SIZES, REPETITIONS = (100, 200, 500, 1000), 20
-QUICK_SIZES, QUICK_REPETITIONS = (100, 200), 4
+QUICK_SIZES, QUICK_REPETITIONS = (200,), 2
 EPOCHS = {  # of the supplement: 10 for kernels, 25 for all else
     "polynomial, SGD": 25,
     "kernel, SGD": 10,

@@ -119,6 +119,10 @@ _HOMES = {  # in the order in which data flows
         "FarmTask",
     ),
     "summarising": ("summary",),
+    "citing": (
+        "citations",
+        "Citations",
+    ),
     "plots": (
         "plot_estimate",
         "plot_worth",
@@ -147,7 +151,8 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         return import_module(f".{name}", __name__)
     if name not in _HOME:
-        raise AttributeError(f"module 'steinax' has no attribute {name!r}")
+        module = import_module(__name__)  # by which Python says what may be meant
+        raise AttributeError(f"module 'steinax' has no attribute {name!r}", name=name, obj=module)
     found = getattr(import_module(f".{_HOME[name]}", __name__), name)
     globals()[name] = found  # found at once from now on
     return found

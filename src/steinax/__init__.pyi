@@ -114,6 +114,10 @@ from .farm import (
 from .summarising import (
     summary as summary,
 )
+from .citing import (
+    citations as citations,
+    Citations as Citations,
+)
 from .plots import (
     plot_estimate as plot_estimate,
     plot_worth as plot_worth,

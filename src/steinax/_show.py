@@ -2,6 +2,8 @@
 
 import dataclasses
 import io
+from collections.abc import Iterable
+from html import escape
 from typing import Any
 
 import equinox as eqx
@@ -26,8 +28,35 @@ def plain_text(table: Any, width: int) -> str:
     from rich.console import Console
 
     text = io.StringIO()
-    Console(file=text, width=width, color_system=None).print(table)
+    # Without the last argument rich would show the table in a notebook, and write nothing here.
+    Console(file=text, width=width, color_system=None, force_jupyter=False).print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+_TABLE = "display: block; overflow-x: auto; margin: 0; width: fit-content; max-width: 100%"
+_CELL = "padding: 0.1em 0.7em; white-space: nowrap; text-align: "
+
+
+def html_table(headings: Iterable[str], rows: Iterable[Iterable[str]], below: Iterable[str]) -> str:
+    """A table as notebooks show it: numbers to the right of names, and lines of text below.
+
+    >>> html_table(["", "value"], [["a<b", "1"]], ["by hand"])[-40:]
+    '<p style="font-size: 0.85em">by hand</p>'
+    """
+    first, *others = headings
+    head = _cell("th", first, "left") + "".join(_cell("th", one, "right") for one in others)
+    body = "".join(
+        f"<tr>{_cell('th', name, 'left')}{''.join(_cell('td', one, 'right') for one in cells)}</tr>"
+        for name, *cells in rows
+    )
+    table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    text = "<br>".join(map(escape, below))
+    note = f'<p style="font-size: 0.85em">{text}</p>' if text else ""
+    return f'<table style="{_TABLE}">{table}</table>{note}'
+
+
+def _cell(tag: str, text: str, side: str) -> str:
+    return f'<{tag} style="{_CELL}{side}">{escape(text)}</{tag}>'
 
 
 def describe(module: object) -> str:

@@ -152,9 +152,8 @@ def prepare(
 ) -> tuple[Problem, AffineMap]:
     """The problem in standardised coordinates, its hyper-parameters found, and the coordinates."""
     if not isinstance(family, AbstractFamily):
-        raise TypeError(
-            f"the family is a {type(family).__name__}: give one such as Polynomial(2), or a sum of them."
-        )
+        what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
+        raise TypeError(f"the family is {what}: give one such as Polynomial(2), or a sum of them.")
     check_moves(sample)
     penalties = choose_penalties(penalty, family, sample.size, sample.dim)
     objective = LeastSquares() if objective is None else objective

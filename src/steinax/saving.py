@@ -89,6 +89,8 @@ def save(
     ...     print(sx.from_arviz(f"{folder}/draws.zarr"))
     Sample(4 chains x 250 draws, 2 dimensions: x)
     """
+    if isinstance(path, Sample):
+        raise TypeError("the path comes first, and then the sample: save(path, sample).")
     path = Path(path)
     if path.suffix not in (".nc", ".netcdf", ".h5", ".hdf5", ".zarr"):
         raise ValueError(

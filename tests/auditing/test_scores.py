@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import steinax as sx
+from full import FULL
 from mistakes import MISTAKES, TARGETS, chains, gaussian
 
 SHAPE = (4, 250, 10)
 NAMED_ON = ("gaussian", "log gamma")
+NAMED, REFUSED, EVERY = (100, 200, 1) if FULL else (20, 50, 5)
 
 
 def _kind(x: np.ndarray, score: np.ndarray) -> str:
@@ -31,8 +33,8 @@ class TestMistakes:
         if (target, mistake) == ("log gamma", "missing logit Jacobian"):
             pytest.skip("an error of 0.2 standard deviations: below the limit that is printed")
         kind, make = MISTAKES[mistake]
-        found = [_kind(*make(*TARGETS[target](chains(s, SHAPE, 0.5)))) for s in range(100)]
-        assert found.count(kind) >= 99
+        found = [_kind(*make(*TARGETS[target](chains(s, SHAPE, 0.5)))) for s in range(NAMED)]
+        assert found.count(kind) >= 0.99 * NAMED  # on CI: in every one of 20
 
     def test_columns_are_named(self) -> None:
         x, score = gaussian(chains(0, SHAPE, 0.5))
@@ -112,11 +114,14 @@ class TestRightScores:
         ids=["short", "one chain", "AR(1) 0.5", "antithetic"],
     )
     def test_are_refused_less_than_once_in_1000(self, target: str, shape, rho: float) -> None:
-        """At a rate of 1e-4 two or more of 200 come once in 5,000 runs of a case."""
+        """At a rate of 1e-4 two or more of 200 come once in 5,000 runs of a case.
+
+        CI has 50 seeds and allows none: at the nominal rate that fails once in 1,000 runs of a case.
+        """
         refused = sum(
-            _kind(*TARGETS[target](chains(seed, shape, rho))) != "passed" for seed in range(200)
+            _kind(*TARGETS[target](chains(seed, shape, rho))) != "passed" for seed in range(REFUSED)
         )
-        assert refused <= 1
+        assert refused <= REFUSED // 200
 
     @pytest.mark.slow
     @pytest.mark.parametrize("size", [100, 1000])
@@ -125,12 +130,12 @@ class TestRightScores:
         for path in sorted((data_dir / "posteriordb").glob("*/scores.npz")):
             with np.load(path) as stored:
                 u, score = stored["u"], stored["score"]
-            for start in range(0, len(u), size):
+            for start in range(0, len(u), EVERY * size):
                 audits += 1
                 part = slice(start, start + size)
                 if _kind(u[part], score[part]) != "passed":
                     refused.append((path.parent.name, start))
-        assert audits == 22 * 10_000 // size
+        assert audits == 22 * 10_000 // (EVERY * size)
         assert len(refused) <= audits / 1000, refused
 
 

@@ -40,8 +40,8 @@ def automatic_weights(f, sample: sx.Sample) -> sx.Estimate:
     return sx.weigh(sample).mean(f)
 
 
-FAST = (polynomial, weighted, fitted)
-SLOW = (in_sample, held_out, kernel, automatic, automatic_weights)
+FAST = (polynomial,)
+SLOW = (weighted, fitted, in_sample, held_out, kernel, automatic, automatic_weights)
 
 
 def _cases():

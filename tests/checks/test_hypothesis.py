@@ -1,6 +1,6 @@
 """Whatever sample and integrand Hypothesis finds, the answer is honest.
 
-`STEINAX_FULL=1 pytest tests/checks/test_hypothesis.py` runs 10,000 examples; CI a few hundred.
+`STEINAX_FULL=1 pytest tests/checks/test_hypothesis.py` runs 10,000 examples; CI two hundred.
 """
 
 import pytest
@@ -40,21 +40,21 @@ def _settings(examples: int):
     )
 
 
-@_settings(100)
+@_settings(40)
 @given(strategies.inputs(FEW))
 def test_a_few(case) -> None:
     answers_honestly(EstimatorCase(FUNCTIONS["degree 1"], case))
 
 
 @pytest.mark.slow
-@_settings(9_000 if FULL else 400)
+@_settings(9_000 if FULL else 150)
 @given(strategies.inputs(), st.sampled_from(sorted(FUNCTIONS)))
 def test_any_input_with_a_family(case, name: str) -> None:
     answers_honestly(EstimatorCase(FUNCTIONS[name], case))
 
 
 @pytest.mark.slow
-@_settings(900 if FULL else 50)
+@_settings(900 if FULL else 15)
 @given(strategies.inputs([(2, 20, 1)]))
 def test_any_input_with_the_automatic_choice(case) -> None:
     answers_honestly(EstimatorCase(sx.estimate, case))

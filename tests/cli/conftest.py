@@ -83,7 +83,7 @@ def process(here: Path) -> Callable[..., subprocess.CompletedProcess]:
 
     def run(*words: str, **settings: str) -> subprocess.CompletedProcess:
         return subprocess.run(
-            [sys.executable, "-m", "steinax.cli", *words],
+            [sys.executable, "-m", "steinax", *words],
             env=os.environ | settings,
             capture_output=True,
             text=True,

@@ -30,9 +30,7 @@ def test_nothing_but_the_answer_is_printed(process) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise")
 def test_closed_pipe_is_quiet(here: Path) -> None:
-    line = (
-        f"{sys.executable} -m steinax.cli summary draws.nc --quick | true; echo ${{PIPESTATUS[0]}}"
-    )
+    line = f"{sys.executable} -m steinax summary draws.nc --quick | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert done.stdout == "141\n" and not done.stderr
 
@@ -62,7 +60,7 @@ def test_progress_goes_to_the_terminal_only(here: Path) -> None:
     import pty
 
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "steinax.cli", "estimate", "draws.nc", "--var", "tau"]
+    command = [sys.executable, "-m", "steinax", "estimate", "draws.nc", "--var", "tau"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True)
     os.close(theirs)
     seen = b""
@@ -101,5 +99,5 @@ def test_summary_starts_and_ends_in_three_times_the_time_of_jax_and_xarray(
         return time.perf_counter() - start
 
     least = min(seconds([sys.executable, "-c", read]) for _ in range(3))
-    ours = [sys.executable, "-m", "steinax.cli", "summary", str(path)]
+    ours = [sys.executable, "-m", "steinax", "summary", str(path)]
     assert min(seconds(ours) for _ in range(3)) < 3 * least

@@ -92,15 +92,13 @@ def test_columns_are_arguments_too() -> None:
 
 def test_an_unknown_argument_is_named() -> None:
     with pytest.raises(
-        ValueError, match=r"a function of tau, sigma, but the sample has no sigma: let"
+        ValueError, match=r"a function of tau, sigma, but the sample has no sigma: it has tau"
     ):
         sx.integrands(lambda tau, sigma: tau * sigma, _sample())
 
 
 def test_an_unknown_name_lists_what_there_is() -> None:
-    with pytest.raises(
-        ValueError, match=r"'sigma': the sample has tau, theta, tau_log__, theta\[0\]"
-    ):
+    with pytest.raises(ValueError, match=r"'sigma': the sample has tau, theta, tau_log__\. Use"):
         sx.integrands("sigma", _sample())
     with pytest.raises(
         KeyError, match=r"has no element \[Eton\]: its elements are theta\[Choate\]"

@@ -7,6 +7,7 @@ from scipy.special import ndtr
 
 import steinax as sx
 import targets
+from full import FULL
 from steinax.estimation._automatic import blocks
 from steinax.estimation._choice import Choice, choose
 from steinax.estimation._recipes import Recipe
@@ -142,7 +143,7 @@ class TestInstability:
 class TestRefuses:
     def test_a_handful_of_draws(self) -> None:
         x = np.random.default_rng(0).normal(size=(1, 4, 1))
-        with pytest.raises(ValueError, match="use fewer folds, or more draws"):
+        with pytest.raises(ValueError, match="too few for control variates: give 8 at least"):
             sx.estimate("x", sx.Sample(x, -x))
 
     @pytest.mark.parametrize(
@@ -178,9 +179,9 @@ def test_many_draws_use_landmarks() -> None:
 def test_no_candidate_grows_faster_than_the_target_falls() -> None:
     """In one dimension short length-scales of `ExponentialDotProduct` are biased, and were once tried.
 
-    They made the choice fall back to plain averages, for candidates disagreed. Five seeds.
+    They made the choice fall back to plain averages, for candidates disagreed. Five seeds, on CI two.
     """
-    for seed in range(5):
+    for seed in range(5 if FULL else 2):
         x = np.random.default_rng(seed).normal(size=(1, 1000, 1))
         found = sx.estimate({"f": np.cos(np.pi + ndtr(x[..., 0]))}, sx.Sample(x, -x))
         assert found.worth[0] > 1e4

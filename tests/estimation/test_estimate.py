@@ -73,7 +73,7 @@ class TestPrint:
 
     def test_long_tables_are_cut(self) -> None:
         found = sx.estimate({"f": lambda x: jnp.arange(30) * x[0]}, SAMPLE)
-        assert "... and 10 more" in repr(found).splitlines()
+        assert "... and 10 more: estimate[name] has each" in repr(found).splitlines()
 
     def test_one_integrand_prints_too(self) -> None:
         assert "square" in repr(FOUND["square"])

@@ -15,6 +15,7 @@ from dask.distributed import Client, LocalCluster
 
 import steinax as sx
 import targets
+from full import only_full
 
 ROOT = Path(__file__).parents[2]
 F = {"sine": lambda x: jnp.sin(x[0] + x[1]), "tau": "tau"}
@@ -94,6 +95,7 @@ print(peak_megabytes() - before, found.value[0], found.mcse[0])
 """
 
 
+@only_full  # CI has the same question for blocks that are made, in test_moments.py
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_memory_is_that_of_a_few_blocks(tmp_path: Path) -> None:

@@ -165,7 +165,8 @@ class TestRefuses:
         found = weighted.sd({"wild": wild})
         assert np.isnan(found.value[0])
         assert np.isnan(found.mcse[0])
-        assert "the variance of wild under the weights is not clearly above zero" in repr(found)
+        reason = "the variance of wild under the weights is not clearly above zero"
+        assert reason in " ".join(repr(found).split())
 
     def test_a_denominator_that_may_be_zero(self) -> None:
         found = WEIGHTED.ratio("x[1]", {"noise": np.random.default_rng(0).normal(size=(4, 60))})

@@ -9,6 +9,7 @@ from benchmarks._pinned import run
 
 import steinax as sx
 import targets
+from full import FULL
 from steinax.objectives import default_penalties
 from steinax.solvers import Problem
 
@@ -90,11 +91,12 @@ def test_many_integrands_or_folds_share_a_factorisation() -> None:
 def test_the_choice_is_within_a_third_of_the_fastest() -> None:
     """CPU seconds of `solve` where a fit comes within 5% of the exact one's held-out variance.
 
-    The solver that is chosen is timed by itself too; to choose it takes milliseconds.
+    The solver that is chosen is timed by itself too; to choose it takes milliseconds. CI takes the four
+    cells of up to 2,000 draws.
     """
-    rows = run("speed.auto", {"rounds": 3, "largest": 4000})
+    rows = run("speed.auto", {"rounds": 3, "largest": 4000 if FULL else 2000})
     chosen = [row for row in rows if row["solver"] == "Auto"]
-    assert len(chosen) == 7
+    assert len(chosen) == (7 if FULL else 4)
     for row in chosen:
         (same,) = [
             other

@@ -34,9 +34,13 @@ def test_no_setting_comes_within_a_twentieth_of_the_exact_fit(family, make) -> N
 
 
 def _grid() -> list:
-    """Every target in every cell; of the largest two targets, unless all is wanted."""
-    large = targets.MAKERS if FULL else (targets.banana, targets.skewed)
-    return [(m, dim, make) for m, dim in CELLS for make in (large if m > 1000 else targets.MAKERS)]
+    """Every target in every cell; in the larger ones a single target, unless all is wanted."""
+    large = targets.MAKERS if FULL else (targets.banana,)
+    return [
+        (m, dim, make)
+        for m, dim in CELLS
+        for make in (targets.MAKERS if (m, dim) == CELLS[0] else large)
+    ]
 
 
 @pytest.mark.slow
@@ -194,9 +198,9 @@ def _network_left(dim: int, seed: int) -> dict[str, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dim, smooth", [(10, 0.2), (61, 0.95)])
-def test_network_diverges_for_no_seed(dim, smooth) -> None:
-    found = [_network_left(dim, seed) for seed in range(20 if FULL else 5)]
+@pytest.mark.parametrize("dim, smooth, few", [(10, 0.2, 5), (61, 0.95, 2)])
+def test_network_diverges_for_no_seed(dim, smooth, few) -> None:
+    found = [_network_left(dim, seed) for seed in range(20 if FULL else few)]
     assert max(max(one.values()) for one in found) < 1.02, found  # false for NaN too
     assert max(one["exponential"] for one in found) < smooth, found
 

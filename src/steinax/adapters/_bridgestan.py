@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data import Sample
-from ..data._sample import as_reals
+from ..data._arrays import as_reals
 from ._stan_names import as_dataset, name_unconstrained, parse_column
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 from .._precision import precision
 from .._types import PyTree
 from ..data import Sample
-from ..data._sample import as_reals
+from ..data._arrays import as_reals
 from ._pytrees import column_names, columns, constrained, dataset, leaves, over_draws
 
 
@@ -56,6 +56,10 @@ def from_logdensity(
     >>> sample.names, np.allclose(sample.scores[..., 0], 3 - tau)
     (('log_tau',), True)
     """
+    if callable(draws) and not callable(fn):
+        raise TypeError(
+            "the log density comes first, and then the draws: from_logdensity(fn, draws)."
+        )
     draws = _as_tree(draws)
     position = leaves(draws, "draws")
     scores = score(fn, draws)

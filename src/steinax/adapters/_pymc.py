@@ -64,6 +64,8 @@ def from_pymc(
             f"a {type(model).__name__} is no PyMC model: give from_pymc(model, idata), the model first."
         )
     tree = open_tree(idata)
+    if tree.name == "posterior":  # trace.posterior, of which the trace is the parent
+        tree = tree.parent or tree
     _refuse_discrete(model)
     if has_scores(tree):
         found = stored(tree)

@@ -37,6 +37,8 @@ def open_tree(source: Any) -> "xarray.DataTree":
     path = Path(source)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}: check the path.")
+    if path.suffix == ".csv" or (path.is_dir() and any(path.glob("*.csv"))):
+        raise ValueError(f"{path} is of CSV files: read those of CmdStan by from_cmdstan(path).")
     if path.is_dir() or path.suffix == ".zip":
         return _open(path, "zarr")
     require("h5py", extra="files")

@@ -56,4 +56,9 @@ def _short(sample: Sample) -> Finding:
         f"{sample.chains} x {sample.length} draws are too few to test the scores: give at least "
         f"{LEAST_LENGTH} in each chain and {LEAST} in all."
     )
+    if sample.chains > LEAST:
+        message += (
+            f" If there are {sample.length} chains of {sample.chains} draws, give (chain, draw, dim): "
+            "draws.swapaxes(0, 1)."
+        )
     return Finding("short", message, fatal=False)

@@ -99,8 +99,8 @@ def _disagreement(sample: Sample) -> Iterator[Finding]:
         columns = tuple(name for name, one in zip(sample.names, high, strict=True) if one)
         message = (
             f"the chains disagree on {listed(columns)} (R-hat up to {np.nanmax(rhat):.2f}): they have not "
-            "converged, or each has found another mode. The identities cannot see that. Run them "
-            "longer before believing an error bar."
+            "converged, warm-up is still among the draws, or each has found another mode. The identities "
+            "cannot see that. Run them longer, and leave out the warm-up, before believing an error bar."
         )
         yield Finding("rhat", message, fatal=False, columns=columns)
 

@@ -100,5 +100,5 @@ class AuditError(ValueError):
         super().__init__(repr(report))
         self.report = report
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type, tuple[AuditReport]]:
         return type(self), (self.report,)

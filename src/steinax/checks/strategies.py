@@ -11,14 +11,19 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import strategies as st
 
+from .._require import require
 from ..data import Sample
 from ._bad_input import Input
+
+if TYPE_CHECKING:
+    from hypothesis import strategies as st
+else:
+    st = require("hypothesis.strategies", extra="checks")
 
 type Shapes = Sequence[Any]  # of (chains, draws, dimensions)
 type Draw = Callable[..., Any]  # what Hypothesis hands to a composite strategy

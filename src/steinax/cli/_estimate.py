@@ -7,7 +7,6 @@ from ._audit import report_as_dict
 from ._cache import keep_compiled
 from ._functions import load_functions
 from ._read import read_sample
-from ._tables import estimate_table
 from ._write import deliver
 
 if TYPE_CHECKING:
@@ -30,12 +29,14 @@ def run(options: Namespace) -> int:
     functions: dict[str, Any] = dict(load_functions(options.functions))
     sample = read_sample(options.files)
     keep_compiled()
+    from ..estimation._table import fitted
+
     found = _estimated({**{name: name for name in options.variables}, **functions}, sample, options)
     deliver(
         options,
         answer=lambda: _answer(found, sample, options),
         rows=lambda: _rows(found),
-        table=lambda width: estimate_table(found, width),
+        table=lambda width: fitted(found, width),
     )
     return 0
 

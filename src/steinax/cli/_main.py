@@ -25,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     >>> main(["--version"])
     steinax ...
+    on Python ...
     0
     """
     try:

@@ -44,9 +44,12 @@ class _Version(argparse.Action):
     """Looked up when it is asked for: reading metadata takes time."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        import platform
         from importlib.metadata import version
 
         print(f"steinax {version('steinax')}")
+        below = (f"{name} {version(name)}" for name in ("jax", "numpy", "equinox", "arviz-base"))
+        print(f"on Python {platform.python_version()}, {', '.join(below)}")
         parser.exit()
 
 
@@ -54,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     examples = ["summary draws.nc", "audit draws.nc", "convert output/*.csv draws.nc"]
     parser = Parser("steinax", DESCRIPTION, examples, MORE)
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the versions and stop")
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", title="commands", parser_class=Parser
     )

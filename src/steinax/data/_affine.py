@@ -74,6 +74,8 @@ def standardise(x: Points, whiten: bool | None = None) -> AffineMap:
 
 def check_moves(sample: Sample) -> None:
     """Refuse a sample that cannot be standardised: a dimension never moves, or by too much or too little."""
+    if sample.size == 1:
+        raise ValueError("one draw has no spread to estimate from: give 20 or more.")
     span = np.ptp(sample.x.astype(np.float64), axis=0)
     if (span == 0).any():
         raise ValueError(

@@ -2,18 +2,25 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import jax
 import numpy as np
 
-from .._precision import precision
+from .._precision import precision, widest
 from .._types import Points
+from ._arrays import as_reals
 from ._compiled import Compiled
-from ._sample import Sample, as_reals
+from ._sample import Sample
 from ._variables import read
+
+try:
+    from jax._src.config import check_static_indices
+except ImportError:  # it has no public name yet, and may move
+    check_static_indices = nullcontext
 
 BATCH = 2**28  # bytes of values that a function gives at once: 256 MB, or those of one draw
 # What jax raises for a function that asks for the value of its argument, as NumPy and `if` do.
@@ -41,7 +48,8 @@ class DrawFunction:
         with self._scope():
             try:
                 like = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), row)
-                return jax.eval_shape(self._one, like).shape
+                with check_static_indices(True):  # x[5] of 3 numbers would be x[2], in silence
+                    return jax.eval_shape(self._one, like).shape
             except _NEEDS_VALUES:
                 return np.shape(self._one(row))
 
@@ -81,7 +89,7 @@ class DrawFunction:
         draws = self._rows(part)
         with self._scope():
             try:
-                return reals(self.label, self._mapped(draws))
+                return widest(lambda: reals(self.label, self._mapped(draws)), self.dtype)
             except _NEEDS_VALUES:
                 n = len(jax.tree.leaves(draws)[0])
                 each = (jax.tree.map(lambda values, i=i: values[i], draws) for i in range(n))
@@ -101,10 +109,16 @@ class DrawFunction:
             try:
                 yield
             except Exception as error:
-                several = isinstance(self.draws, dict)
-                what = f"of {', '.join(self.draws)}" if several else "of one draw x, (dim,)"
-                error.add_note(f"This came from the integrand {self.label!r}: a function {what}.")
+                error.add_note(
+                    f"This came from the integrand {self.label!r}, a function of one draw at a time: of "
+                    f"{self._described()}."
+                )
                 raise
+
+    def _described(self) -> str:
+        """What the function gets for one draw, with shapes."""
+        given = self.draws if isinstance(self.draws, dict) else {"x": self.draws}
+        return ", ".join(f"{name} of shape {values.shape[1:]}" for name, values in given.items())
 
 
 def function_of(label: str, f: Callable, sample: Sample) -> DrawFunction:
@@ -115,6 +129,18 @@ def function_of(label: str, f: Callable, sample: Sample) -> DrawFunction:
 def columns_named(name: str, sample: Sample) -> list[int]:
     """The dimensions of the draws that a name stands for: one, or the elements of a vector."""
     return [i for i, n in enumerate(sample.names) if n == name or n.startswith(name + "[")]
+
+
+def known_names(sample: Sample) -> list[str]:
+    """What can be asked for by name: the model's variables, and the columns of the draws."""
+    own = () if sample.variables is None else sample.variables.names
+    vectors = (name.partition("[")[0] for name in sample.names)
+    return list(dict.fromkeys([*own, *vectors]))
+
+
+def some_of(names: list[str]) -> str:
+    """The first ten."""
+    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
 def reals(label: str, values: object) -> np.ndarray:
@@ -133,10 +159,12 @@ def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
     names = [p.name for p in signature if p.default is p.empty and p.kind in _NAMED]
     known = {name: _values(name, sample) for name in names}
     missing = [name for name, values in known.items() if values is None]
-    if missing and len(names) > 1:
+    there = known_names(sample)
+    if missing and (len(names) > 1 or get_close_matches(missing[0], there)):
         raise ValueError(
-            f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: let its "
-            "arguments be names of variables, or let it have one, the unconstrained draw x, (dim,)."
+            f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: it has "
+            f"{some_of(there)}. Let the arguments be some of these, or let there be one called x, the whole "
+            "unconstrained draw, (dim,)."
         )
     return sample.x if missing or not names else {name: known[name] for name in names}  # type: ignore
 

@@ -94,9 +94,7 @@ def columns(f: IntegrandSpec | Integrands, sample: Sample) -> Columns:
         sample: the draws on which to evaluate them.
     """
     if not isinstance(sample, Sample):
-        raise TypeError(
-            f"the sample is a {type(sample).__name__}: give a Sample(draws, scores), after the integrands."
-        )
+        raise TypeError(_no_sample(f, sample))
     if isinstance(f, Integrands):
         if f.values.shape[:2] != (sample.chains, sample.length):
             raise ValueError(
@@ -134,8 +132,27 @@ def _named(f: IntegrandSpec) -> dict[str, Any]:
             if _repeats(several):
                 raise ValueError(f"a name is given twice in {several}: give each once.")
             return {str(name): name for name in several}
+        if any(callable(one) for one in several):
+            raise TypeError(
+                'several functions need names: give them in a dict, {"first": ..., "second": ...}, or as '
+                "one function that returns an array."
+            )
         return {"f": several}
     return {"f": f}
+
+
+def _no_sample(f: object, sample: object) -> str:
+    """What to do about arguments of which the second is no sample."""
+    if isinstance(f, Sample):
+        return (
+            "the integrands come first, and then the sample: estimate(f, sample), where f is a name, a list "
+            "of names, a function or a dict. For all parameters use summary(sample)."
+        )
+    return (
+        f"the sample is of type {type(sample).__name__}: give a Sample(draws, scores), after the integrands. "
+        "What a sampler returned becomes one by from_nutpie(trace), from_pymc(model, trace), "
+        "from_numpyro(mcmc), from_blackjax(states), from_pystan(fit), from_cmdstan(fit) or from_arviz(path)."
+    )
 
 
 def _repeats(names: Sequence[object]) -> bool:
@@ -145,9 +162,11 @@ def _repeats(names: Sequence[object]) -> bool:
 def _check(values: np.ndarray, names: tuple[str, ...], dtype: np.dtype) -> None:
     """Refuse what has no average: values that are not finite, or whose squares are not."""
     if not np.all(np.isfinite(values)):
-        bad = names[int(np.argwhere(~np.isfinite(values))[0, 2])]
+        i = int(np.argwhere(~np.isfinite(values))[0, 2])
+        bad = np.argwhere(~np.isfinite(values[..., i]))
         raise ValueError(
-            f"the integrand {bad!r} is not finite on every draw: its plain average would not be "
+            f"the integrand {names[i]!r} is not finite on every draw, but NaN or infinite on {len(bad)}, the "
+            f"first of them draw {bad[0, 1]} of chain {bad[0, 0]}: its plain average would not be finite "
             "either. Mend the function, or leave out the draws on which it fails."
         )
     size = np.abs(values.astype(np.float64)).max(axis=(0, 1))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..working import CorruptChunkError
 from ._chunks import _file, chunk_shape, find_missing
-from ._functions import columns_named, function_of, reals
+from ._functions import columns_named, function_of, known_names, reals, some_of
 from ._sample import Sample
 from ._variables import element, read
 
@@ -115,7 +115,8 @@ def _check_shape(label: str, shape: tuple[int, ...], sample: Sample) -> None:
     if shape[:2] != (sample.chains, sample.length):
         raise ValueError(
             f"the integrand {label!r} has shape {shape}, but the sample has {sample.chains} "
-            f"chains of {sample.length} draws: its first two axes must be (chain, draw)."
+            f"chains of {sample.length} draws: its first two axes must be (chain, draw), here "
+            f"({sample.chains}, {sample.length})."
         )
 
 
@@ -130,10 +131,10 @@ def _by_name(label: str, name: str, sample: Sample) -> tuple[np.ndarray, list[st
         return reals(label, values), [label + one[len(name) :] for one in names]
     columns = columns_named(name, sample)
     if not columns:
-        own = () if sample.variables is None else sample.variables.names
-        known = [*own, *(one for one in sample.names if one not in own)]
+        base = name.partition("[")[0]
+        there = [one for one in sample.names if one.startswith(f"{base}[")] or known_names(sample)
         raise ValueError(
-            f"no variable and no dimension is called {name!r}: the sample has {', '.join(known[:10])}"
-            f"{', ...' if len(known) > 10 else ''}. Use one of these, or a function of the draw."
+            f"no variable and no dimension is called {name!r}: the sample has {some_of(there)}. Use one of "
+            "these, or a function of the draw."
         )
     return sample.draws[..., columns], [label + sample.names[i][len(name) :] for i in columns]

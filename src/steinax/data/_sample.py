@@ -7,6 +7,8 @@ from jaxtyping import Bool
 from numpy.typing import ArrayLike, DTypeLike
 
 from .._types import AnyArray, Chains, Points
+from ._arrays import as_chains, as_flags
+from ._labels import common, unlabelled
 from ._variables import Variables
 
 
@@ -17,9 +19,11 @@ class Sample(eqx.Module):
     unconstrained space in which the draws are given. The density need not be normalised.
 
     Args:
-        draws: $x_i$, shape (chain, draw, dim), or (draw, dim) for one chain.
+        draws: $x_i$, shape (chain, draw, dim), or (draw, dim) for one chain: an array, a data frame, or
+            a DataArray with axes `chain` and `draw` in any order.
         scores: $\nabla \log \pi(x_i)$, of the same shape.
-        names: one name per dimension; `x[0]`, `x[1]`, ... when not given.
+        names: one name per dimension; those of a data frame's columns, or `x[0]`, `x[1]`, ... when not
+            given.
         dtype: float64, in which estimates are computed, or float32, which halves the memory and
             leaves about seven digits: variance reductions beyond a factor of 1e10 or so are lost.
         diverging: which draws ended in a divergence, (chain, draw), for the audit to count.
@@ -41,22 +45,24 @@ class Sample(eqx.Module):
     def __init__(
         self,
         draws: ArrayLike,
-        scores: ArrayLike,
+        scores: ArrayLike = None,  # pyright: ignore[reportArgumentType]  # missing: told below
         names: Sequence[str] | None = None,
         dtype: DTypeLike = np.float64,
         diverging: ArrayLike | None = None,
         variables: Any = None,
     ):
-        self.draws = _as_chains(draws, "draws", dtype)
-        self.scores = _as_chains(scores, "scores", dtype)
+        draws, of_draws = unlabelled(draws)
+        scores, of_scores = unlabelled(scores)
+        self.draws = as_chains(draws, "draws", dtype)
+        self.scores = as_chains(scores, "scores", dtype)
         if self.draws.shape != self.scores.shape:
             raise ValueError(
                 f"draws have shape {self.draws.shape} and scores {self.scores.shape}: each draw needs "
                 "its own score, a gradient with one entry per dimension. Give both as "
                 "(chain, draw, dim)."
             )
-        self.names = as_names(names, self.dim)
-        self.diverging = None if diverging is None else _as_flags(diverging, self.draws.shape[:2])
+        self.names = as_names(common(of_draws, of_scores) if names is None else names, self.dim)
+        self.diverging = None if diverging is None else as_flags(diverging, self.draws.shape[:2])
         self.variables = None if variables is None else Variables(variables)
         if self.variables is not None and self.variables.sizes != self.draws.shape[:2]:
             raise ValueError(
@@ -131,61 +137,3 @@ def as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
             "or none at all."
         )
     return tuple(names)
-
-
-def _as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
-    if dtype not in (np.float64, np.float32):  # their names as well: "float32"
-        raise ValueError(f"dtype {dtype!r} is not supported: use float64 or float32.")
-    array = as_reals(values, what)
-    with np.errstate(over="ignore"):  # what is too large for float32 is refused below
-        array = np.ascontiguousarray(array, dtype=dtype)
-    if array.ndim == 2:
-        array = array[None]
-    if array.ndim != 3 or 0 in array.shape:
-        raise ValueError(
-            f"{what} have shape {array.shape}: give (chain, draw, dim), or (draw, dim) for one chain. "
-            "For a one-dimensional target add an axis: draws[..., None]."
-        )
-    if not np.isfinite(array).all():
-        bad = np.argwhere(~np.isfinite(array))
-        chain, draw, column = bad[0]
-        raise ValueError(
-            f"{what} hold {len(bad)} values that are not finite, the first at chain {chain}, draw "
-            f"{draw}, dimension {column}: drop those draws, or find out why the sampler gave them."
-        )
-    return array
-
-
-def as_reals(values: object, what: str) -> np.ndarray:
-    """An array of real numbers, or a refusal: nothing is rounded, masked or parsed in silence."""
-    if isinstance(values, np.ma.MaskedArray):
-        if np.any(values.mask):
-            raise ValueError(
-                f"{what} are masked in part, and an average over them would not know: leave out the "
-                "masked draws, and give a plain array."
-            )
-        values = values.data
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError):  # rows of different lengths, mostly
-        raise ValueError(
-            f"{what} of type {type(values).__name__} make no array: give an array of numbers, with "
-            "rows of equal length."
-        ) from None
-    if array.dtype.kind not in "fiu":
-        raise ValueError(
-            f"{what} are of type {array.dtype}: give real numbers, as an array of floats."
-        )
-    return array
-
-
-def _as_flags(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    flags = np.asarray(values)
-    if flags.ndim == 1:
-        flags = flags[None]
-    if flags.shape != shape or not np.isin(flags, (0, 1)).all():
-        raise ValueError(
-            f"diverging has shape {flags.shape} and type {flags.dtype} beside draws of {shape} (chain, "
-            "draw): give true or false for each draw, or leave it out."
-        )
-    return flags.astype(bool)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..data._affine import DRAWS_PER_DIM
 from ..solvers import Folds
+from ..solvers._problem import LeftOut
 from ._arena import Arena
 from ._least_squares import cross_fit
 from ._recipes import Recipe
@@ -13,6 +14,7 @@ from ._trials import Trial, side_by_side, trial_of
 
 STRENGTHS = 10.0 ** np.arange(-3.0, 1.5, 0.5)  # of the ridge, over the median size of a score
 POWERS = (0, 1, 2, 3)  # of what is along the direction
+TOGETHER = 64  # integrands whose columns are taken at a time
 
 
 @dataclass(frozen=True)
@@ -75,15 +77,24 @@ def along_directions(arena: Arena) -> list[Trial]:
     features = _features(x, score, slopes, arena.folds)
     trials = []
     for power in POWERS:
-        each = [
-            cross_fit(features[:, i, : power + 1], f[:, i : i + 1], arena.folds)
-            for i in range(f.shape[1])
-        ]
-        if any(one is None for one in each):
-            break
         recipe = Recipe(power + 1, along=True)
-        trials.append(side_by_side([trial_of(recipe, one) for one in each if one is not None]))
+        found = _tried(recipe, features[..., : power + 1], f, arena.folds)
+        if found is None:
+            break
+        trials.append(found)
     return trials
+
+
+def _tried(recipe: Recipe, features: np.ndarray, f: np.ndarray, folds: Folds) -> Trial | None:
+    """Each integrand on columns of its own, (n, k, p); None where they are not independent."""
+    trials = []
+    for start in range(0, f.shape[1], TOGETHER):
+        some = slice(start, start + TOGETHER)
+        found = cross_fit(features[:, some].swapaxes(0, 1), f.T[some, :, None], folds)
+        if found is None:
+            return None
+        trials += [trial_of(recipe, LeftOut(*one)) for one in zip(*found, strict=True)]
+    return side_by_side(trials)
 
 
 def _decomposed(score: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,6 +1,7 @@
 import equinox as eqx
 import numpy as np
 
+from .._show import html_table
 from .._types import AnyArray
 
 
@@ -30,11 +31,19 @@ class Candidates(eqx.Module):
         return Candidates(self.left[:, some], self.mixture[:, some], self.names)
 
     def __repr__(self) -> str:
-        tiny = np.finfo(float).tiny
-        mean = np.exp(np.log(np.maximum(self.left, tiny)).mean(axis=1))
-        weight = 100 * np.asarray(self.mixture).mean(axis=1)
         heading = "variance left (geometric mean)  weight  candidate"
-        lines = [f"{mean[i]:>30.3g}  {weight[i]:>5.0f}%  {self.names[i]}" for i in mean.argsort()]
+        lines = [f"{left:>30}  {weight:>6}  {name}" for name, left, weight in self._rows()]
         return "\n".join([heading, *lines])
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        headings = ("candidate", "variance left (geometric mean)", "weight")
+        return html_table(headings, self._rows(), [])
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """Name, variance left and weight of each, the best first."""
+        tiny = np.finfo(float).tiny
+        mean = np.exp(np.log(np.maximum(self.left, tiny)).mean(axis=1))
+        weight = 100 * np.asarray(self.mixture).mean(axis=1)
+        return [(self.names[i], f"{mean[i]:.3g}", f"{weight[i]:.0f}%") for i in mean.argsort()]

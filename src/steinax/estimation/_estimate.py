@@ -30,7 +30,7 @@ from ._streaming import stream_held_out, stream_problem
 
 def estimate(
     f: IntegrandSpec | Integrands,
-    sample: Sample | Stream,
+    sample: Sample | Stream = None,  # pyright: ignore[reportArgumentType]  # missing: told below
     family: AbstractFamily | None = None,
     *,
     split: AbstractSplit | None = None,
@@ -96,6 +96,7 @@ def estimate(
     if quick:
         raise ValueError("quick is for the choice of a family, and one is given: leave one out.")
     split, solver = CrossFit() if split is None else split, Auto() if solver is None else solver
+    _check_parts(split, solver, objective)
     with precision(sample.dtype), progress("estimating"):
         problem, _ = prepare(nothing(sample), sample, family, penalty, objective)
         plan = plan_blocks(len(found.names), sample, problem, found.extra, memory)
@@ -119,6 +120,17 @@ def _refuse(*given: object) -> None:
             "split, penalty, objective and solver go with a family: give one as the third argument, "
             "such as Polynomial(2), or leave them out and all is chosen from the draws."
         )
+
+
+def _check_parts(split: object, solver: object, objective: object) -> None:
+    for value, kind, such in (
+        (split, AbstractSplit, "split=CrossFit(5)"),
+        (solver, AbstractSolver, "solver=Exact()"),
+        (objective, AbstractObjective, "objective=LeastSquares()"),
+    ):
+        if value is not None and not isinstance(value, kind):
+            name = such.partition("=")[0]
+            raise TypeError(f"the {name} is {value!r}: give one such as {such}.")
 
 
 def _from_stream(
@@ -159,7 +171,7 @@ def _assemble(wanted: Integrands, controlled: Controlled, chosen: tuple[str, ...
 
 def _chosen(wanted: Integrands, sample: Sample, quick: bool) -> Estimate:
     """The estimate with nothing given; if it is to be quick, from polynomials alone."""
-    with precision(np.float64), progress("choosing control variates"):
+    with precision(np.float64), progress("choosing control variates (the first call compiles)"):
         plain = chain_statistics(wanted.values)
         choice, _ = automatic(wanted, sample, plain.ess, quick)
     return _assemble_choice(wanted, plain, choice)

@@ -15,35 +15,36 @@ def cross_fit(features: np.ndarray, f: np.ndarray, folds: Folds) -> LeftOut | No
     $(1 - Q_B Q_B^\top)^{-1} e_B$: see `docs/math.md`.
 
     Args:
-        features: the columns beside the intercept's, (n, p).
-        f: the integrands, (n, k).
+        features: the columns beside the intercept's, (..., n, p).
+        f: the integrands, (..., n, k).
         folds: where each starts and stops.
     """
-    n = len(f)
-    centre = f.mean(axis=0)
-    columns = np.concatenate([np.ones((n, 1)), features / np.linalg.norm(features, axis=0)], axis=1)
-    basis, upper = np.linalg.qr(columns)
-    size = np.abs(np.diag(upper))
-    if not size.min() > RANK * size.max():
+    centre = f.mean(axis=-2, keepdims=True)
+    ones = np.ones((*features.shape[:-1], 1))
+    scaled = features / np.linalg.norm(features, axis=-2, keepdims=True)
+    basis, upper = np.linalg.qr(np.concatenate([ones, scaled], axis=-1))
+    size = np.abs(np.diagonal(upper, axis1=-2, axis2=-1))
+    if not np.all(size.min(axis=-1) > RANK * size.max(axis=-1)):
         return None
     rest = f - centre
-    rest = rest - basis @ (basis.T @ rest)
-    tau = basis @ np.linalg.solve(upper.T, np.eye(len(upper))[0])
-    whole = tau @ (f - centre)
-    variance, intercepts = np.empty(n), np.empty((len(folds), f.shape[1]))
-    for i, (start, stop) in enumerate(folds):
-        error, variance[start:stop] = _left_out(basis[start:stop], rest[start:stop])
-        intercepts[i] = whole - tau[start:stop] @ error
-        rest[start:stop] = error + intercepts[i]
-    return LeftOut(rest + centre, variance, intercepts + centre)
+    tau = basis @ np.linalg.solve(upper.mT, np.eye(upper.shape[-1])[:, :1])
+    whole = tau.mT @ rest
+    rest = rest - basis @ (basis.mT @ rest)
+    variance, intercepts = np.empty(f.shape[:-1]), []
+    for start, stop in folds:
+        fold = np.s_[..., start:stop, :]
+        error, variance[..., start:stop] = _left_out(basis[fold], rest[fold])
+        intercepts.append(whole - tau[fold].mT @ error)
+        rest[fold] = error + intercepts[-1]
+    return LeftOut(rest + centre, variance, np.concatenate(intercepts, axis=-2) + centre)
 
 
 def _left_out(own: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""$(1 - Q Q^\top)^{-1} e$ and the diagonal of the inverse, by the smaller of two inverses."""
-    size, p = own.shape
+    size, p = own.shape[-2:]
     if size <= p:
-        inverse = np.linalg.inv(np.eye(size) - own @ own.T)
-        return inverse @ rest, np.diag(inverse)
-    inverse = np.linalg.inv(np.eye(p) - own.T @ own)
+        inverse = np.linalg.inv(np.eye(size) - own @ own.mT)
+        return inverse @ rest, np.diagonal(inverse, axis1=-2, axis2=-1)
+    inverse = np.linalg.inv(np.eye(p) - own.mT @ own)
     half = own @ inverse
-    return rest + half @ (own.T @ rest), 1 + (half * own).sum(axis=1)
+    return rest + half @ (own.mT @ rest), 1 + (half * own).sum(axis=-1)

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import numpy as np
@@ -11,7 +11,8 @@ from ..chains import ChainStatistics, t_quantile
 from ._candidates import Candidates
 from ._dataset import fields_of, to_dataset
 from ._derived import covariance, derive
-from ._table import table
+from ._guesses import no_attribute
+from ._table import html, table
 
 if TYPE_CHECKING:
     import xarray
@@ -94,7 +95,7 @@ class Estimate(eqx.Module):
         """
         return covariance(self.mcse, self.batches)
 
-    def derived(self, functions: Mapping[str, Callable]) -> "Estimate":
+    def derived(self, functions: Mapping[str, Callable[[dict[str, Any]], Any]]) -> "Estimate":
         r"""Differences, ratios and other functions of the expectations, with their own errors.
 
         The error of $h(\mu)$ is $\sqrt{\nabla h^\top C\, \nabla h}$ with $C$ the covariance of the
@@ -141,8 +142,10 @@ class Estimate(eqx.Module):
         plain = (getattr(self, f"plain_{field}") for field in _BOTH)
         return ChainStatistics(*ours), ChainStatistics(*plain)
 
-    def __getitem__(self, name: str | Sequence[str]) -> "Estimate":
+    def __getitem__(self, name: str | int | Sequence[str]) -> "Estimate":
         """The estimate of one integrand, its arrays reduced to numbers, or of several, by name.
+
+        A number is the place of an integrand, so that a loop over an estimate has them one by one.
 
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 3))
@@ -150,6 +153,8 @@ class Estimate(eqx.Module):
         >>> est["x[0]"].value.shape, est[["x[0]", "x[2]"]].covariance.shape
         ((), (2, 2))
         """
+        if isinstance(name, int):
+            name = self.names[name]
         names = [name] if isinstance(name, str) else list(name)
         try:
             place = {one: i for i, one in enumerate(self.names)} if len(names) > 1 else None
@@ -164,11 +169,19 @@ class Estimate(eqx.Module):
         chosen = tuple(self.chosen[i] for i in some)
         return replace(self, names=tuple(names), chosen=chosen, candidates=tried, **arrays)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str):
+            raise AttributeError(no_attribute(name), name=name, obj=self)
+
     def __len__(self) -> int:
         return len(self.names)
 
     def __repr__(self) -> str:
         return table(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
 
 
 _BOTH = ("value", "mcse", "ess", "rhat", "freedom", "batches")  # plainly too

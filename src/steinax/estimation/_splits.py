@@ -65,7 +65,7 @@ class HoldOut(AbstractSplit):
 
     fraction: float = eqx.field(static=True, default=0.5)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if not 0 < self.fraction < 1:
             raise ValueError(f"HoldOut({self.fraction}): the fraction must lie between 0 and 1.")
 
@@ -103,7 +103,7 @@ class CrossFit(AbstractSplit):
 
     folds: int | None = eqx.field(static=True, default=None)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if self.folds is not None and self.folds < 2:
             raise ValueError(f"CrossFit({self.folds}): at least two folds are needed.")
 
@@ -113,6 +113,11 @@ class CrossFit(AbstractSplit):
         folds = self.folds
         if folds is None:
             folds = min(chains, 10) if chains >= 8 else chains * -(-8 // chains)
+        if folds > n and self.folds is None:
+            raise ValueError(
+                f"{n} draws ({chains} x {length}) are too few for control variates: give {folds} at least. "
+                "If these are (chain, draw) of a one-dimensional target, add an axis: draws[..., None]."
+            )
         if folds > n:
             raise ValueError(f"{folds} folds of {n} draws: use fewer folds, or more draws.")
         if folds <= chains:

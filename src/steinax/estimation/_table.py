@@ -1,38 +1,90 @@
 """An estimate as people read it."""
 
+import shutil
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._show import plain_text
+from .._show import html_table, plain_text, shortened
 
 if TYPE_CHECKING:
-    from ._estimate import Estimate
+    from rich.console import Group
+
+    from ._result import Estimate
 
 ROWS = 20  # of a long estimate that are shown
-WIDTH = 100
+GAP = 2  # blanks between columns
+NAMES = 3  # the part of the width, one in so many, that long names may take
+FINEST = 1e-7  # of the plain error: what is smaller is not written out
+PERFECT = 1e9  # what an estimate is worth that has no error to speak of
 CHOICES = 3  # that are named
+HEADINGS = ("", "value", "mcse", "plain", "mcse", "worth", "ess", "rhat")
 
 
 def table(estimate: "Estimate") -> str:
-    """The estimate as a table, with as many digits as the errors support."""
-    from rich.table import Table
+    """The estimate as a table that fits the terminal."""
+    width = shutil.get_terminal_size().columns
+    return plain_text(fitted(estimate, width, ROWS), width)
 
-    rows = Table(box=None, pad_edge=False, header_style="none")
-    for heading in ("", "value", "mcse", "plain", "mcse", "worth", "ess", "rhat"):
-        rows.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
-    for name, cells in zip(estimate.names, cells_of(estimate, ROWS), strict=False):
-        rows.add_row(name, *cells)
-    lines = plain_text(rows, WIDTH).split("\n")
-    if len(estimate.names) > ROWS:
-        lines.append(f"... and {len(estimate.names) - ROWS} more")
-    lines += _chosen(estimate)
+
+def fitted(estimate: "Estimate", width: int, rows: int | None = None) -> "Group":
+    """The columns that there is room for, of some rows or all; below, how it was made.
+
+    Args:
+        estimate: what to show.
+        width: of the terminal, in characters.
+        rows: how many to show at most.
+    """
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = cells_of(estimate, rows)
+    names = estimate.names[: len(cells)]
+    room = min(max(map(len, names)), max(width // NAMES, 8))
+    count = _fitting(cells, width - room)
+    shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    shown.add_column("", no_wrap=True, min_width=room, max_width=room)
+    for heading in HEADINGS[1 : count + 1]:
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for name, row in zip(names, cells, strict=True):
+        shown.add_row(Text(shortened(name, room)), *row[:count])
+    hidden = HEADINGS[count + 1 :]
+    below = [f"no room for {', '.join(hidden)}"] if hidden else []
+    return Group(shown, Text("\n".join([*below, *_below(estimate, rows)])))
+
+
+def _fitting(cells: Sequence[tuple[str, ...]], left: int) -> int:
+    """How many columns fit."""
+    for count, column in enumerate(zip(HEADINGS[1:], *cells, strict=True)):
+        left -= GAP + max(map(len, column))
+        if left < 0:
+            return max(count, 1)
+    return len(HEADINGS) - 1
+
+
+def html(estimate: "Estimate") -> str:
+    """The same table as notebooks show it."""
+    return html_table(HEADINGS, _rows(estimate), _below(estimate, ROWS))
+
+
+def _rows(estimate: "Estimate") -> list[tuple[str, ...]]:
+    cells = cells_of(estimate, ROWS)
+    return [(name, *row) for name, row in zip(estimate.names, cells, strict=False)]
+
+
+def _below(estimate: "Estimate", rows: int | None) -> list[str]:
+    """What was left out, how the estimate was made, the audit, and why an error is missing."""
+    lines = _chosen(estimate)
+    if rows is not None and len(estimate.names) > rows:
+        lines.insert(0, f"... and {len(estimate.names) - rows} more: estimate[name] has each")
     if estimate.audit is not None:
-        lines.append(repr(estimate.audit))
+        lines.extend(repr(estimate.audit).split("\n"))
     if estimate.reason is not None:
         lines.append(f"no standard error: {estimate.reason}")
-    return "\n".join(lines)
+    return lines
 
 
 def _chosen(estimate: "Estimate") -> list[str]:
@@ -42,7 +94,7 @@ def _chosen(estimate: "Estimate") -> list[str]:
         return [f"{estimate.chosen[0]}, {estimate.note}"]
     lines = [f"{count} of {len(estimate)}: {name}" for name, count in counts.most_common(CHOICES)]
     if len(counts) > CHOICES:
-        lines.append(f"... and {len(counts) - CHOICES} more choices: see .chosen and .candidates")
+        lines.append(f"... and {len(counts) - CHOICES} more: see .chosen and .candidates")
     return [*lines, estimate.note]
 
 
@@ -65,13 +117,13 @@ def _format(
     rhat: float,
 ) -> tuple[str, ...]:
     return (
-        digits(value, mcse),
+        digits(value, max(mcse, FINEST * plain_mcse)),
         f"{mcse:.2g}",
         digits(plain, plain_mcse),
         f"{plain_mcse:.2g}",
-        f"{worth:.3g}",
+        f"{worth:.3g}" if not worth > PERFECT else f">{PERFECT:.0e}".replace("+0", ""),
         f"{ess:.0f}",
-        f"{rhat:.3f}",
+        f"{rhat:.3f}" if np.isfinite(rhat) else "-",  # one chain has none
     )
 
 

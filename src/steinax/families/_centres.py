@@ -35,7 +35,7 @@ class Landmarks(AbstractCentres):
 
     count: int = eqx.field(static=True)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if self.count < 1:
             raise ValueError(f"Landmarks({self.count}): ask for at least one landmark.")
 

@@ -37,7 +37,7 @@ class Network(AbstractFamily):
     residual: bool = eqx.field(static=True, default=False)
     operator: AbstractOperator = eqx.field(default_factory=Langevin)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if self.width < 1 or self.depth < 1:
             raise ValueError(
                 f"Network(width={self.width}, depth={self.depth}): both must be 1 or more."

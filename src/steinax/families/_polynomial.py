@@ -39,7 +39,7 @@ class Polynomial(AbstractLinearFamily):
     operator: AbstractOperator = eqx.field(default_factory=ScalarLangevin)
     weight: float | None = eqx.field(static=True, default=None)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if self.degree < 1:
             raise ValueError(f"Polynomial({self.degree}): the degree must be 1 or more.")
         if self.weight is not None and not self.weight > 0:

@@ -32,7 +32,7 @@ class RandomFeatures(AbstractLinearFamily):
     seed: int = eqx.field(static=True, default=0)
     operator: AbstractOperator = eqx.field(default_factory=ScalarLangevin)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if self.count < 1:
             raise ValueError(f"RandomFeatures({self.count}): ask for at least one feature.")
         check_potentials(self)

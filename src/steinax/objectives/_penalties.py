@@ -139,6 +139,8 @@ def per_term(
     (NoPenalty(), NativeNorm(0.01))
     """
     terms = family.terms
+    if isinstance(penalty, (int, float)):
+        raise TypeError(f"the penalty is {penalty!r}: give one such as Ridge({penalty!r}).")
     penalties = (penalty,) * len(terms) if isinstance(penalty, AbstractPenalty) else tuple(penalty)
     if len(penalties) != len(terms):
         raise ValueError(

@@ -53,7 +53,7 @@ class ConjugateGradient(AbstractSolver):
     max_steps: int = eqx.field(static=True, default=1000)
     preconditioner: int | None = eqx.field(static=True, default=None)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if self.preconditioner is not None and self.preconditioner < 0:
             raise ValueError(
                 f"ConjugateGradient(preconditioner={self.preconditioner}): give the number of "

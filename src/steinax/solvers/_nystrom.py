@@ -43,7 +43,7 @@ class Nystrom(AbstractSolver):
 
     count: int = eqx.field(static=True, default=800)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if self.count < 1:
             raise ValueError(f"Nystrom({self.count}): ask for at least one landmark.")
 

@@ -57,7 +57,7 @@ class Stochastic(AbstractSolver):
     patience: int = eqx.field(static=True, default=10)
     train_hyperparameters: bool = eqx.field(static=True, default=False)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if self.batch_size < 2 or self.epochs < 1:
             raise ValueError(
                 f"Stochastic(batch_size={self.batch_size}, epochs={self.epochs}): use batches of 2 or "

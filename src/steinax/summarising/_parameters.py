@@ -22,8 +22,9 @@ def as_sample(data: Any) -> Sample:
 
     if not isinstance(data, (xarray.DataTree, str, os.PathLike)):
         raise TypeError(
-            f"a summary of a {type(data).__name__}: give a Sample, a DataTree with scores, or the path of a "
-            "netCDF file or zarr store. Adapters such as from_pymc make a Sample of what samplers return."
+            f"a summary of type {type(data).__name__}: give a Sample, as Sample(draws, scores), a DataTree "
+            "with scores, or the path of a netCDF file or zarr store. What a sampler returned becomes a "
+            "sample by from_nutpie, from_pymc, from_numpyro, from_blackjax, from_pystan or from_cmdstan."
         )
     return from_arviz(data, audit=False)
 

@@ -1,7 +1,7 @@
 import os
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import rich.table
     import xarray
 
+    type Data = Sample | xarray.DataTree | str | os.PathLike[str]
+
 type Kind = Literal["all", "stats", "diagnostics"]
 
 QUICK = 1500  # draws beyond which kernels are not tried unless asked for
@@ -26,6 +28,43 @@ BOUNDS = ("_lb", "_ub")
 MEDIANS = "medians have no control variates here"
 
 
+class Settings(TypedDict, total=False):
+    """The arguments of `summary` that do not decide what it returns."""
+
+    filter_vars: str | None
+    kind: Kind
+    ci_prob: float | None
+    ci_kind: str | None
+    round_to: int | str | None
+    family: AbstractFamily | None
+    quick: bool | None
+    audit: AuditMode
+
+
+@overload
+def summary(
+    data: "Data",
+    var_names: str | list[str] | None = None,
+    *,
+    fmt: Literal["wide", "long"] = "wide",
+    **settings: Unpack[Settings],
+) -> "pandas.DataFrame": ...
+@overload
+def summary(
+    data: "Data",
+    var_names: str | list[str] | None = None,
+    *,
+    fmt: Literal["xarray"],
+    **settings: Unpack[Settings],
+) -> "xarray.Dataset": ...
+@overload
+def summary(
+    data: "Data",
+    var_names: str | list[str] | None = None,
+    *,
+    fmt: Literal["rich"],
+    **settings: Unpack[Settings],
+) -> "rich.table.Table": ...
 def summary(
     data: "Sample | xarray.DataTree | str | os.PathLike[str]",
     var_names: str | list[str] | None = None,

@@ -21,7 +21,7 @@ class CorruptChunkError(RuntimeError):
         self, array: str, chunk: Sequence[int] | int, file: str | None = None, reason: str = ""
     ):
         self.array = array
-        self.chunk = tuple(chunk) if isinstance(chunk, Sequence) else (chunk,)
+        self.chunk: tuple[int, ...] = tuple(chunk) if isinstance(chunk, Sequence) else (chunk,)
         self.file = file
         self.reason = reason
         super().__init__(array, self.chunk, file, reason)

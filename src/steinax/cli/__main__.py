@@ -1,5 +1,0 @@
-import sys
-
-from ._main import main
-
-sys.exit(main())

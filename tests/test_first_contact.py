@@ -1,0 +1,188 @@
+"""What people type who have never read the documentation: it works, or says what to do next."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas
+import pytest
+import xarray
+
+import steinax as sx
+
+X = np.random.default_rng(0).normal(size=(4, 100, 2))
+SAMPLE = sx.Sample(X, -X)
+
+
+def frame(columns: list[str]) -> pandas.DataFrame:
+    return pandas.DataFrame({name: X[0, :, "ab".index(name)] for name in columns})
+
+
+class TestDraws:
+    def test_a_data_frame_names_the_columns(self) -> None:
+        assert sx.Sample(frame(["a", "b"]), -frame(["a", "b"])).names == ("a", "b")
+
+    def test_columns_in_another_order_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="draws are a, b and those of the scores b, a: give"):
+            sx.Sample(frame(["a", "b"]), -frame(["b", "a"]))
+
+    def test_names_of_axes_say_which_is_which(self) -> None:
+        draws = xarray.DataArray(
+            X, dims=("chain", "draw", "what"), coords={"what": ["mu", "tau"]}
+        ).transpose("draw", "chain", "what")
+        sample = sx.Sample(draws, -draws)
+        assert sample.names == ("mu", "tau")
+        np.testing.assert_array_equal(sample.draws, X)
+
+    def test_chains_of_one_dimension_lack_an_axis(self) -> None:
+        with pytest.raises(ValueError, match=r"add an axis: draws\[\.\.\., None\]"):
+            sx.estimate("x", sx.Sample(X[:, :, 0], -X[:, :, 0]), quick=True)
+
+    def test_swapped_axes_are_a_remark(self) -> None:
+        swapped = X.swapaxes(0, 1)
+        assert "draws.swapaxes(0, 1)" in repr(sx.audit(sx.Sample(swapped, -swapped)))
+
+    def test_one_draw(self) -> None:
+        with pytest.raises(ValueError, match="one draw has no spread"):
+            sx.estimate("x", sx.Sample(X[:1, :1], -X[:1, :1]), quick=True)
+
+
+MISTAKES = {
+    "sx.Sample(x)": "from_logdensity(log_density, draws)",
+    "sx.Sample(x, None)": "from_logdensity(log_density, draws)",
+    'sx.Sample({"mu": x}, {"mu": x})': "draws are a dict: give one array",
+    "sx.estimate(sample)": "estimate(f, sample)",
+    'sx.estimate(sample, "x")': "estimate(f, sample)",
+    'sx.estimate("x", xarray.DataTree())': "of type DataTree: give a Sample",
+    'sx.estimate("x", x)': "of type ndarray: give a Sample(draws, scores)",
+    "sx.estimate([lambda x: x[0], lambda x: x[1]], sample)": "give them in a dict",
+    'sx.estimate("x", sample, sx.Polynomial)': "class Polynomial: give one such as Polynomial(2)",
+    'sx.estimate("x", sample, sx.Polynomial(1), split=5)': "split=CrossFit(5)",
+    'sx.estimate("x", sample, sx.Polynomial(1), solver="exact")': "solver=Exact()",
+    'sx.estimate("x", sample, sx.Polynomial(1), penalty=0.1)': "Ridge(0.1)",
+    'sx.save(sample, "draws.nc")': "save(path, sample)",
+    "sx.from_logdensity(x, lambda x: x)": "from_logdensity(fn, draws)",
+    "sx.summary(x)": "Sample(draws, scores)",
+    "sx.from_nutpi": "has no attribute 'from_nutpi'",
+}
+SCRIPT = """
+import json, sys
+import numpy as np, steinax as sx, xarray
+
+x = np.random.default_rng(0).normal(size=(4, 100, 2))
+sample = sx.Sample(x, -x)
+told = {}
+for typed in json.load(sys.stdin):
+    try:
+        told[typed] = f"no error, but {eval(typed)}"
+    except Exception as error:
+        told[typed] = str(error)
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, str]:
+    """What each mistake raises, in a process of its own: the types are not checked there."""
+    typed = json.dumps(list(MISTAKES))
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT], input=typed, capture_output=True, text=True, check=True
+    )
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("typed", MISTAKES)
+def test_a_mistake_says_what_to_do(typed: str, told: dict[str, str]) -> None:
+    assert MISTAKES[typed] in told[typed]
+
+
+def test_csv_files_are_cmdstans(tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text("lp__\n")
+    for path in (tmp_path, tmp_path / "out.csv"):
+        with pytest.raises(ValueError, match=r"from_cmdstan\(path\)"):
+            sx.summary(path)
+
+
+class TestFunctions:
+    def test_an_index_out_of_range_is_an_error(self) -> None:
+        """By default jax takes the last element, in silence."""
+        with pytest.raises(IndexError, match="out of bounds"):
+            sx.estimate(lambda x: jnp.sin(x[2]), SAMPLE, quick=True)
+
+    def test_an_error_says_what_the_function_was_given(self) -> None:
+        with pytest.raises(IndexError) as caught:
+            sx.estimate(lambda x: x[:, 0], SAMPLE, quick=True)
+        assert "one draw at a time: of x of shape (2,)" in caught.value.__notes__[-1]
+
+    def test_a_name_with_a_typing_error(self) -> None:
+        sample = sx.Sample(X, -X, names=["mu", "log_tau"])
+        with pytest.raises(ValueError, match="no log_tua: it has mu, log_tau"):
+            sx.estimate(lambda log_tua: log_tua, sample, quick=True)
+
+    def test_where_it_is_not_finite(self) -> None:
+        value = X[..., 0].copy()
+        value[1, 7] = np.nan
+        with pytest.raises(ValueError, match="infinite on 1, the first of them draw 7 of chain 1"):
+            sx.estimate(value, SAMPLE, quick=True)
+
+
+class TestDataOfAFloat32Model:
+    """jax 0.12 takes an array for float32 for good once a compiled loop has read it so."""
+
+    SCALE = np.array([3.0, 4.0])
+
+    def log_density(self, x: jax.Array) -> jax.Array:
+        return -jnp.sum((x / self.SCALE) ** 2) / 2
+
+    @pytest.fixture
+    def used(self) -> np.ndarray:
+        def step(x: jax.Array, _: None) -> tuple[jax.Array, None]:
+            return x + jax.grad(self.log_density)(x), None
+
+        with jax.enable_x64(False):
+            jax.jit(lambda x: jax.lax.scan(step, x, None, length=3)[0])(jnp.zeros(2))
+        return self.SCALE
+
+    def test_scores(self, used: np.ndarray) -> None:
+        sample = sx.from_logdensity(self.log_density, X)
+        np.testing.assert_allclose(sample.scores, -X / used**2, rtol=1e-6)
+
+    def test_integrands(self, used: np.ndarray) -> None:
+        found = sx.estimate(lambda x: used * x, SAMPLE, quick=True)
+        np.testing.assert_allclose(found.plain_value, used * X.mean(axis=(0, 1)), rtol=1e-5)
+
+
+class TestEstimates:
+    EST = sx.estimate(lambda x: x**3 + x, SAMPLE, quick=True)
+
+    @pytest.mark.parametrize(
+        ("name", "advice"),
+        [("mean", r"\.value"), ("std", r"\.mcse"), ("ci", r"interval"), ("quantile", "weigh")],
+    )
+    def test_what_is_called_otherwise(self, name: str, advice: str) -> None:
+        with pytest.raises(AttributeError, match=advice):
+            getattr(self.EST, name)
+
+    def test_by_place_and_in_a_loop(self) -> None:
+        assert self.EST[0].names == ("f[0]",)
+        assert [one.names for one in self.EST] == [("f[0]",), ("f[1]",)]
+
+    @pytest.mark.parametrize("width", [30, 50, 80])
+    def test_it_fits_the_terminal(self, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = repr(self.EST).split("\n")
+        assert max(map(len, lines)) <= width
+        assert ("no room for" in repr(self.EST)) == (width < 60)
+
+    def test_what_is_exact_is_not_written_out(self) -> None:
+        exact = sx.estimate("x", SAMPLE, quick=True)
+        assert ">1e9" in repr(exact)
+        assert max(len(cell) for cell in repr(exact).split("\n")[1].split()) <= 14
+
+    def test_one_chain_has_no_rhat(self) -> None:
+        one = sx.estimate(lambda x: x**3, sx.Sample(X[0], -X[0]), quick=True)
+        assert repr(one).split("\n")[1].endswith(" -")
