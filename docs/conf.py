@@ -38,7 +38,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_merge_streams = True
-os.environ["COLUMNS"] = "96"  # what cells print is as wide as the column of text
+os.environ["COLUMNS"] = "80"  # what cells print is as wide as the column of text
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
@@ -53,7 +53,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "steinax"
 html_copy_source = False
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": [], "tour": [], "faq": []}
+html_sidebars = {"index": [], "tour": [], "faq": [], "examples/*": []}
 html_theme_options = {
     "logo": {
         "text": "steinax",

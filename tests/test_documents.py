@@ -16,6 +16,7 @@ NOTEBOOK = re.compile(r"\A---\n(.+\n)*?file_format: mystnb\n")
 DIRECTIVE = r"\{(?!code|sourcecode|literalinclude|parsed-literal|prompt)"  # that shows no code
 # The sampler's page runs five samplers, whose own warnings are not ours.
 MARKS = {
+    "README.md": (pytest.mark.slow,),
     "docs/guides/command_line.md": (pytest.mark.slow,),
     "docs/guides/from_your_sampler.md": (pytest.mark.slow, pytest.mark.filterwarnings("ignore")),
 }

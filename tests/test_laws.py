@@ -20,7 +20,7 @@ from steinax import AbstractRadial
 from steinax._precision import precision
 from steinax.kernels import resolve
 
-TOTAL, BLOCK = 1_000_000 if FULL else 200_000, 10_000  # exact draws, and how many at a time
+TOTAL, BLOCK = 1_000_000 if FULL else 100_000, 10_000  # exact draws, and how many at a time
 CROWD = 20  # points on which closed forms are compared
 
 

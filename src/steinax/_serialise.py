@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 FORMAT = 2
@@ -89,10 +90,8 @@ def _decode(node: Any, arrays: Any) -> Any:
 
 
 def _build(module: str, name: str, fields: dict[str, Any]) -> Any:
-    cls: Any = sys.modules.get(module)
-    for part in name.split("."):
-        cls = getattr(cls, part, None)
-    if not isinstance(cls, type) or _fields(cls) != tuple(fields):
+    cls = _class(module, name)
+    if cls is None or _fields(cls) != tuple(fields):
         raise ValueError(
             f"the file holds a {module}.{name}: import the package that defines it first, in the "
             "version that saved it."
@@ -103,6 +102,22 @@ def _build(module: str, name: str, fields: dict[str, Any]) -> Any:
     for key, value in fields.items():
         object.__setattr__(built, key, value)
     return built
+
+
+def _class(module: str, name: str) -> type | None:
+    """A class that is there already: by its path, or, where a function defined it, among modules."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, type):
+        return found
+    waiting = [eqx.Module]
+    while waiting:
+        for cls in waiting.pop().__subclasses__():
+            if (cls.__module__, cls.__qualname__) == (module, name):
+                return cls
+            waiting.append(cls)
+    return None
 
 
 def _fields(cls: type) -> tuple[str, ...] | None:

@@ -46,7 +46,7 @@ SLOW = (weighted, fitted, in_sample, held_out, kernel, automatic, automatic_weig
 
 def _cases():
     for turn, function in enumerate(FAST + SLOW):
-        label, parts = f"{function.__name__}: ", 1 if function in FAST else 5
+        label, parts = f"{function.__name__}: ", 1 if function in FAST else 12
         yield from cases(label, checks.checks_for(function), turn, parts)
 
 

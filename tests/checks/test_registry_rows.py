@@ -33,7 +33,7 @@ def _cases() -> Iterator:
     for turn, row in enumerate(row for table in registry.TABLES for row in table):
         thing = row.make()
         cheap = isinstance(thing, (sx.AbstractPenalty, sx.AbstractObjective))
-        label, parts = f"{type(thing).__name__}, {row}, ", 1 if cheap or row.name in FAST else 8
+        label, parts = f"{type(thing).__name__}, {row}, ", 1 if cheap or row.name in FAST else 16
         yield from cases(label, checks.checks_for(thing, **_options(row)), turn, parts)
 
 

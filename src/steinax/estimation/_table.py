@@ -19,7 +19,6 @@ GAP = 2  # blanks between columns
 NAMES = 3  # the part of the width, one in so many, that long names may take
 FINEST = 1e-7  # of the plain error: what is smaller is not written out
 PERFECT = 1e9  # what an estimate is worth that has no error to speak of
-CHOICES = 3  # that are named
 HEADINGS = ("", "value", "mcse", "plain", "mcse", "worth", "ess", "rhat")
 
 
@@ -88,14 +87,17 @@ def _below(estimate: "Estimate", rows: int | None) -> list[str]:
 
 
 def _chosen(estimate: "Estimate") -> list[str]:
-    """How the estimate was made: each choice once, with the number of integrands it serves."""
-    counts = Counter(estimate.chosen)
-    if len(counts) == 1:
-        return [f"{estimate.chosen[0]}, {estimate.note}"]
-    lines = [f"{count} of {len(estimate)}: {name}" for name, count in counts.most_common(CHOICES)]
-    if len(counts) > CHOICES:
-        lines.append(f"... and {len(counts) - CHOICES} more: see .chosen and .candidates")
-    return [*lines, estimate.note]
+    """How the estimate was made: the choice that serves most integrands, and how many others there are."""
+    (most, count), *others = Counter(estimate.chosen).most_common()
+    if not others:
+        return [f"{most}, {estimate.note}"]
+    if count == 1:
+        return ["a choice for each: see .chosen and .candidates", estimate.note]
+    also = "one other" if len(others) == 1 else f"{len(others)} others"
+    return [
+        f"{count} of {len(estimate)} by {most}, and {also}: see .chosen and .candidates",
+        estimate.note,
+    ]
 
 
 _COLUMNS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat")
