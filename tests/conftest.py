@@ -18,6 +18,12 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import jax
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests go first: one that begins last leaves the other workers idle."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 MAPS = 30_000  # of a process's memory; Linux allows 65,530, and each compiled program takes some
 
 
