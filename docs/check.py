@@ -9,7 +9,7 @@ import argparse
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -86,6 +86,11 @@ class Quiet(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
+
+    def handle(self) -> None:
+        """A window that goes on to the next page does not wait for the files of the last."""
+        with suppress(ConnectionError):
+            super().handle()
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def run(options: Namespace) -> int:
         options,
         answer=lambda: _answer(found, sample, options),
         rows=lambda: _rows(found),
-        table=lambda width: fitted(found, width),
+        table=lambda width: fitted(found, width, more="--json or --csv"),
     )
     return 0
 

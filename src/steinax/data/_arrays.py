@@ -5,6 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+ADAPTERS = (
+    "What a sampler returned becomes a sample by from_nutpie(trace), from_pymc(model, trace), "
+    "from_numpyro(mcmc), from_blackjax(states), from_pystan(fit), from_cmdstan(fit) or from_arviz(path)."
+)
 MISSING = (
     "draws without scores, or scores without draws: give Sample(draws, scores), the score of a draw being "
     "the gradient of the log density there. nutpie, NumPyro and CmdStan can keep scores; from_pymc(model, "
@@ -21,9 +25,8 @@ def as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
         raise ValueError(MISSING)
     if isinstance(values, Mapping):
         raise ValueError(
-            f"{what} are a {type(values).__name__}: give one array, (chain, draw, dim). What a sampler "
-            "returned becomes a sample by from_nutpie, from_pymc, from_numpyro, from_blackjax, from_pystan "
-            "or from_cmdstan, and a dict of draws by from_logdensity(log_density, draws)."
+            f"{what} are a {type(values).__name__}: give one array, (chain, draw, dim). {ADAPTERS} A dict of "
+            "draws does by from_logdensity(log_density, draws)."
         )
     array = as_reals(values, what)
     with np.errstate(over="ignore"):  # what is too large for float32 is refused below

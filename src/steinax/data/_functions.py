@@ -159,8 +159,8 @@ def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
     names = [p.name for p in signature if p.default is p.empty and p.kind in _NAMED]
     known = {name: _values(name, sample) for name in names}
     missing = [name for name, values in known.items() if values is None]
-    there = known_names(sample)
-    if missing and (len(names) > 1 or get_close_matches(missing[0], there)):
+    there = known_names(sample) if missing else []
+    if there and (len(names) > 1 or get_close_matches(missing[0], there)):
         raise ValueError(
             f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: it has "
             f"{some_of(there)}. Let the arguments be some of these, or let there be one called x, the whole "

@@ -7,6 +7,7 @@ import equinox as eqx
 import numpy as np
 
 from .._types import Series
+from ._arrays import ADAPTERS
 from ._pieces import Integrand, Piece, piece
 from ._sample import Sample
 
@@ -150,8 +151,7 @@ def _no_sample(f: object, sample: object) -> str:
         )
     return (
         f"the sample is of type {type(sample).__name__}: give a Sample(draws, scores), after the integrands. "
-        "What a sampler returned becomes one by from_nutpie(trace), from_pymc(model, trace), "
-        "from_numpyro(mcmc), from_blackjax(states), from_pystan(fit), from_cmdstan(fit) or from_arviz(path)."
+        f"{ADAPTERS}"
     )
 
 

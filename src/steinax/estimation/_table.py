@@ -19,6 +19,7 @@ GAP = 2  # blanks between columns
 NAMES = 3  # the part of the width, one in so many, that long names may take
 FINEST = 1e-7  # of the plain error: what is smaller is not written out
 PERFECT = 1e9  # what an estimate is worth that has no error to speak of
+MORE = ".chosen and .candidates"
 HEADINGS = ("", "value", "mcse", "plain", "mcse", "worth", "ess", "rhat")
 
 
@@ -28,13 +29,14 @@ def table(estimate: "Estimate") -> str:
     return plain_text(fitted(estimate, width, ROWS), width)
 
 
-def fitted(estimate: "Estimate", width: int, rows: int | None = None) -> "Group":
+def fitted(estimate: "Estimate", width: int, rows: int | None = None, more: str = MORE) -> "Group":
     """The columns that there is room for, of some rows or all; below, how it was made.
 
     Args:
         estimate: what to show.
         width: of the terminal, in characters.
         rows: how many to show at most.
+        more: where all choices are named.
     """
     from rich.console import Group
     from rich.table import Table
@@ -52,7 +54,7 @@ def fitted(estimate: "Estimate", width: int, rows: int | None = None) -> "Group"
         shown.add_row(Text(shortened(name, room)), *row[:count])
     hidden = HEADINGS[count + 1 :]
     below = [f"no room for {', '.join(hidden)}"] if hidden else []
-    return Group(shown, Text("\n".join([*below, *_below(estimate, rows)])))
+    return Group(shown, Text("\n".join([*below, *_below(estimate, rows, more)])))
 
 
 def _fitting(cells: Sequence[tuple[str, ...]], left: int) -> int:
@@ -74,9 +76,9 @@ def _rows(estimate: "Estimate") -> list[tuple[str, ...]]:
     return [(name, *row) for name, row in zip(estimate.names, cells, strict=False)]
 
 
-def _below(estimate: "Estimate", rows: int | None) -> list[str]:
+def _below(estimate: "Estimate", rows: int | None, more: str = MORE) -> list[str]:
     """What was left out, how the estimate was made, the audit, and why an error is missing."""
-    lines = _chosen(estimate)
+    lines = _chosen(estimate, more)
     if rows is not None and len(estimate.names) > rows:
         lines.insert(0, f"... and {len(estimate.names) - rows} more: estimate[name] has each")
     if estimate.audit is not None:
@@ -86,16 +88,16 @@ def _below(estimate: "Estimate", rows: int | None) -> list[str]:
     return lines
 
 
-def _chosen(estimate: "Estimate") -> list[str]:
+def _chosen(estimate: "Estimate", more: str) -> list[str]:
     """How the estimate was made: the choice that serves most integrands, and how many others there are."""
     (most, count), *others = Counter(estimate.chosen).most_common()
     if not others:
         return [f"{most}, {estimate.note}"]
     if count == 1:
-        return ["a choice for each: see .chosen and .candidates", estimate.note]
+        return [f"a choice for each: see {more}", estimate.note]
     also = "one other" if len(others) == 1 else f"{len(others)} others"
     return [
-        f"{count} of {len(estimate)} by {most}, and {also}: see .chosen and .candidates",
+        f"{count} of {len(estimate)} by {most}, and {also}: see {more}",
         estimate.note,
     ]
 

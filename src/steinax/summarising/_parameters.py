@@ -7,6 +7,7 @@ import numpy as np
 
 from ..adapters import from_arviz
 from ..data import Sample
+from ..data._arrays import ADAPTERS
 from ..data._columns import as_dataset
 from ..data._variables import AXES
 
@@ -23,8 +24,7 @@ def as_sample(data: Any) -> Sample:
     if not isinstance(data, (xarray.DataTree, str, os.PathLike)):
         raise TypeError(
             f"a summary of type {type(data).__name__}: give a Sample, as Sample(draws, scores), a DataTree "
-            "with scores, or the path of a netCDF file or zarr store. What a sampler returned becomes a "
-            "sample by from_nutpie, from_pymc, from_numpyro, from_blackjax, from_pystan or from_cmdstan."
+            f"with scores, or the path of a netCDF file or zarr store. {ADAPTERS}"
         )
     return from_arviz(data, audit=False)
 
