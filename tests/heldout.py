@@ -12,7 +12,7 @@ import targets
 
 FRESH = 20_000
 CELLS = ((1000, 10), (4000, 10), (1000, 61))  # draws fitted to, dimensions
-FAMILIES: dict[str, Callable[[], sx.AbstractFamily]] = {
+FAMILIES: dict[str, Callable[[], sx.families.AbstractFamily]] = {
     "Polynomial": partial(sx.Polynomial, 2),
     "KernelTranslates": sx.KernelTranslates,
 }
@@ -40,7 +40,7 @@ class Fresh:
     def __init__(self, target: targets.Target, functions: dict[str, Callable], seed: int):
         self.x = target.draw(np.random.default_rng((seed, 1)), FRESH)
         self.score = target.score(self.x)
-        self.f = sx.integrands(functions, sx.Sample(self.x, self.score)).values[0]
+        self.f = sx.data.integrands(functions, sx.Sample(self.x, self.score)).values[0]
 
     @property
     def plain(self) -> np.ndarray:
@@ -53,7 +53,7 @@ class Fresh:
 
 
 def excess(
-    target: targets.Target, family: sx.AbstractFamily, m: int, seed: int
+    target: targets.Target, family: sx.families.AbstractFamily, m: int, seed: int
 ) -> dict[str, float]:
     """Held-out variance after `Stochastic()` over that after `Exact()`, by integrand.
 

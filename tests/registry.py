@@ -31,7 +31,7 @@ class Row[T]:
 
 
 @dataclass(frozen=True)
-class KernelRow(Row[sx.AbstractKernel]):
+class KernelRow(Row[sx.kernels.AbstractKernel]):
     """A kernel, and the shape of its Stein kernel of first and second order (None: refused)."""
 
     first: Shape = Shape.ANALYTIC
@@ -39,7 +39,7 @@ class KernelRow(Row[sx.AbstractKernel]):
 
 
 @dataclass(frozen=True)
-class FamilyRow(Row[sx.AbstractFamily]):
+class FamilyRow(Row[sx.families.AbstractFamily]):
     """A family, the shape of its features, and what the slow paths of it cost."""
 
     shape: Shape = Shape.ANALYTIC
@@ -47,11 +47,11 @@ class FamilyRow(Row[sx.AbstractFamily]):
     costly: bool = False  # fourth derivatives by automatic differentiation
 
 
-def _hamiltonian() -> sx.ScaledOperator:
+def _hamiltonian() -> sx.operators.ScaledOperator:
     return -0.5 * sx.ScalarLangevin()
 
 
-OPERATORS: tuple[Row[sx.AbstractOperator], ...] = (
+OPERATORS: tuple[Row[sx.operators.AbstractOperator], ...] = (
     Row("Langevin", sx.Langevin),
     Row("ScalarLangevin", sx.ScalarLangevin),
     Row("scaled Langevin", lambda: 3.0 * sx.Langevin()),
@@ -59,17 +59,24 @@ OPERATORS: tuple[Row[sx.AbstractOperator], ...] = (
 )
 
 KERNELS: tuple[KernelRow, ...] = (
-    KernelRow("SquaredExponential", lambda: sx.SquaredExponential(1.3)),
-    KernelRow("InverseMultiquadric", lambda: sx.InverseMultiquadric(1.2)),
-    KernelRow("InverseMultiquadric, steep", lambda: sx.InverseMultiquadric(1.5, 1.5)),
-    KernelRow("RationalQuadratic", lambda: sx.RationalQuadratic(1.1, 2.0)),
-    KernelRow("Matern32", lambda: sx.Matern32(1.4), Shape.KINKED, None),
-    KernelRow("Matern52", lambda: sx.Matern52(1.4), Shape.KINKED, Shape.KINKED),
-    KernelRow("DampedGaussian", lambda: sx.DampedGaussian(0.1, 1.3)),
-    KernelRow("ExponentialDotProduct", lambda: sx.ExponentialDotProduct(2.5)),
-    KernelRow("sum", lambda: sx.SquaredExponential(1.3) + sx.InverseMultiquadric(2.0)),
-    KernelRow("radial product", lambda: sx.SquaredExponential(2.0) * sx.InverseMultiquadric(1.5)),
-    KernelRow("product", lambda: sx.DampedGaussian(0.1, 2.0) * sx.SquaredExponential(2.0)),
+    KernelRow("SquaredExponential", lambda: sx.kernels.SquaredExponential(1.3)),
+    KernelRow("InverseMultiquadric", lambda: sx.kernels.InverseMultiquadric(1.2)),
+    KernelRow("InverseMultiquadric, steep", lambda: sx.kernels.InverseMultiquadric(1.5, 1.5)),
+    KernelRow("RationalQuadratic", lambda: sx.kernels.RationalQuadratic(1.1, 2.0)),
+    KernelRow("Matern32", lambda: sx.kernels.Matern32(1.4), Shape.KINKED, None),
+    KernelRow("Matern52", lambda: sx.kernels.Matern52(1.4), Shape.KINKED, Shape.KINKED),
+    KernelRow("DampedGaussian", lambda: sx.kernels.DampedGaussian(0.1, 1.3)),
+    KernelRow("ExponentialDotProduct", lambda: sx.kernels.ExponentialDotProduct(2.5)),
+    KernelRow(
+        "sum", lambda: sx.kernels.SquaredExponential(1.3) + sx.kernels.InverseMultiquadric(2.0)
+    ),
+    KernelRow(
+        "radial product",
+        lambda: sx.kernels.SquaredExponential(2.0) * sx.kernels.InverseMultiquadric(1.5),
+    ),
+    KernelRow(
+        "product", lambda: sx.kernels.DampedGaussian(0.1, 2.0) * sx.kernels.SquaredExponential(2.0)
+    ),
 )
 
 
@@ -92,7 +99,7 @@ def _translates() -> Iterator[FamilyRow]:
 
 
 def _kernel(**options) -> sx.KernelTranslates:
-    return sx.KernelTranslates(sx.SquaredExponential(1.3), **options)
+    return sx.KernelTranslates(sx.kernels.SquaredExponential(1.3), **options)
 
 
 FAMILIES: tuple[FamilyRow, ...] = (
@@ -134,14 +141,14 @@ FAMILIES: tuple[FamilyRow, ...] = (
 
 OBJECTIVES = (Row("LeastSquares", sx.LeastSquares), Row("Variance", sx.Variance))
 
-PENALTIES: tuple[Row[sx.AbstractPenalty], ...] = (
+PENALTIES: tuple[Row[sx.objectives.AbstractPenalty], ...] = (
     Row("NoPenalty", sx.NoPenalty),
     Row("Ridge", lambda: sx.Ridge(1e-4)),
     Row("NativeNorm", lambda: sx.NativeNorm(1e-4)),
     Row("MeanSquare", lambda: sx.MeanSquare(1e-2)),
 )
 
-SOLVERS: tuple[Row[sx.AbstractSolver], ...] = (
+SOLVERS: tuple[Row[sx.solvers.AbstractSolver], ...] = (
     Row("Auto", sx.Auto),
     Row("Exact, dual", lambda: sx.Exact(dual=True)),
     Row("Exact, primal", lambda: sx.Exact(dual=False)),
@@ -151,7 +158,7 @@ SOLVERS: tuple[Row[sx.AbstractSolver], ...] = (
     Row("Spread", sx.Spread),
 )
 
-SPLITS: tuple[Row[sx.AbstractSplit], ...] = (
+SPLITS: tuple[Row[sx.estimation.AbstractSplit], ...] = (
     Row("CrossFit", sx.CrossFit),
     Row("CrossFit, 4 folds", lambda: sx.CrossFit(4)),
     Row("HoldOut", lambda: sx.HoldOut(0.5)),

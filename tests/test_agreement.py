@@ -14,7 +14,7 @@ from steinax.solvers import Problem, evaluate
 
 AGREE = 1e-8
 KEY = jax.random.key(0)
-KERNEL = sx.KernelTranslates(sx.SquaredExponential(1.5))
+KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(1.5))
 POLYNOMIAL_AND_KERNEL = sx.Polynomial(2) + KERNEL
 
 
@@ -28,11 +28,11 @@ def _problem(family, penalty, objective=None, dim: int = 3, length: int = 30) ->
     """A banana with three integrands, in standardised coordinates."""
     sample = targets.banana(dim).sample(0, chains=4, length=length)
     f = {"a": lambda x: x[1], "b": lambda x: jnp.sin(x[0]), "c": lambda x: jnp.exp(x[-1] / 2) + 9}
-    wanted = sx.integrands(f, sample)
+    wanted = sx.data.integrands(f, sample)
     return prepare(wanted, sample, family, penalty, objective)[0]
 
 
-def _answers(solver: sx.AbstractSolver, problem: Problem) -> np.ndarray:
+def _answers(solver: sx.solvers.AbstractSolver, problem: Problem) -> np.ndarray:
     """The intercepts, and g on the draws, in one array: (1 + n, k)."""
     solution = solver.solve(problem, KEY)
     values = evaluate(problem.family, solution.state, solution.params, problem.x, problem.score)
@@ -48,11 +48,11 @@ CASES = {
     "kernel, native": (KERNEL, NATIVE),
     "kernel, ridge": (KERNEL, RIDGE),
     "second-order kernel": (
-        sx.KernelTranslates(sx.InverseMultiquadric(1.5), operator=sx.ScalarLangevin()),
+        sx.KernelTranslates(sx.kernels.InverseMultiquadric(1.5), operator=sx.ScalarLangevin()),
         NATIVE,
     ),
-    "landmarks, native": (sx.KernelTranslates(sx.Matern52(2.0), sx.Landmarks(12)), NATIVE),
-    "landmarks, ridge": (sx.KernelTranslates(sx.Matern32(2.0), sx.Landmarks(12)), RIDGE),
+    "landmarks, native": (sx.KernelTranslates(sx.kernels.Matern52(2.0), sx.Landmarks(12)), NATIVE),
+    "landmarks, ridge": (sx.KernelTranslates(sx.kernels.Matern32(2.0), sx.Landmarks(12)), RIDGE),
     "random features": (sx.RandomFeatures(40, 1.5), RIDGE),
     "polynomial + kernel, native": (POLYNOMIAL_AND_KERNEL, NATIVE),
     "polynomial free + kernel": (POLYNOMIAL_AND_KERNEL, (FREE, NATIVE)),
@@ -97,7 +97,7 @@ class TestSolvers:
 
     @_cases(["quadratic, ridge", "polynomial free + kernel"])
     @pytest.mark.parametrize("solver", [sx.Exact(dual=True), sx.ConjugateGradient(1e-13)])
-    def test_variance_objective(self, name: str, solver: sx.AbstractSolver) -> None:
+    def test_variance_objective(self, name: str, solver: sx.solvers.AbstractSolver) -> None:
         problem = _problem(*CASES[name], objective=sx.Variance())
         primal = _answers(sx.Exact(dual=False), problem)
         np.testing.assert_allclose(_answers(solver, problem), primal, rtol=0, atol=AGREE)
@@ -115,21 +115,21 @@ class TestCrossFitting:
         problem, solver = _problem(*CASES[name]), sx.Exact(dual=dual)
         folds = sx.CrossFit(4).boundaries(chains=4, length=30)
         once = solver.crossfit(problem, folds, KEY).rest
-        again = sx.AbstractSolver.crossfit(solver, problem, folds, KEY).rest
+        again = sx.solvers.AbstractSolver.crossfit(solver, problem, folds, KEY).rest
         np.testing.assert_allclose(once, again, rtol=0, atol=AGREE)
 
     def test_equals_refitting_under_the_variance_objective(self) -> None:
         problem = _problem(POLYNOMIAL_AND_KERNEL, (FREE, NATIVE), sx.Variance())
         folds = sx.CrossFit(4).boundaries(chains=4, length=30)
         once = sx.Exact().crossfit(problem, folds, KEY).rest
-        again = sx.AbstractSolver.crossfit(sx.Exact(), problem, folds, KEY).rest
+        again = sx.solvers.AbstractSolver.crossfit(sx.Exact(), problem, folds, KEY).rest
         np.testing.assert_allclose(once, again, rtol=0, atol=AGREE)
 
     def test_mean_square_is_refitted(self) -> None:
         problem = _problem(sx.Polynomial(2), sx.MeanSquare(0.1))
         folds = sx.CrossFit(4).boundaries(chains=4, length=30)
         once = sx.Exact().crossfit(problem, folds, KEY).rest
-        again = sx.AbstractSolver.crossfit(sx.Exact(), problem, folds, KEY).rest
+        again = sx.solvers.AbstractSolver.crossfit(sx.Exact(), problem, folds, KEY).rest
         np.testing.assert_allclose(once, again, rtol=0, atol=AGREE)
 
 

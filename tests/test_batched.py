@@ -35,7 +35,7 @@ def _arrays() -> tuple[jax.Array, jax.Array, jax.Array]:
     ("family", "penalty"),
     [
         (sx.Polynomial(2), sx.NoPenalty()),
-        (sx.KernelTranslates(sx.SquaredExponential(1.5)), sx.NativeNorm(1e-3)),
+        (sx.KernelTranslates(sx.kernels.SquaredExponential(1.5)), sx.NativeNorm(1e-3)),
     ],
     ids=["polynomial", "kernel"],
 )

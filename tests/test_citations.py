@@ -26,7 +26,7 @@ def sample() -> sx.Sample:
     return sx.Sample(x, -x)
 
 
-def _keys(estimate: sx.Estimate | sx.WeightedDraws | None = None) -> set[str]:
+def _keys(estimate: sx.Estimate | sx.estimation.WeightedDraws | None = None) -> set[str]:
     return {one.key for one in sx.citations(estimate).references}
 
 
@@ -39,16 +39,16 @@ def test_without_an_estimate() -> None:
     ("family", "cited"),
     [
         (sx.Polynomial(1), {"assaraf1999zero", "mira2013zero"}),
-        (sx.KernelTranslates(sx.Matern52(1.0)), {"oates2017control"}),
+        (sx.KernelTranslates(sx.kernels.Matern52(1.0)), {"oates2017control"}),
         (sx.RandomFeatures(8), {"rahimi2007random"}),
         (
-            sx.Polynomial(1) + sx.KernelTranslates(sx.SquaredExponential(1.0)),
+            sx.Polynomial(1) + sx.KernelTranslates(sx.kernels.SquaredExponential(1.0)),
             {"assaraf1999zero", "mira2013zero", "oates2017control", "south2022semi"},
         ),
     ],
     ids=["polynomial", "kernel", "random features", "sum"],
 )
-def test_family(family: sx.AbstractFamily, cited: set[str], sample: sx.Sample) -> None:
+def test_family(family: sx.families.AbstractFamily, cited: set[str], sample: sx.Sample) -> None:
     keys = _keys(sx.estimate("x", sample, family))
     assert keys & FAMILIES == cited
     assert {"chernozhukov2018double", "vehtari2021rank", "vehtari2024pareto"} <= keys
@@ -61,7 +61,7 @@ def test_network_and_solvers(sample: sx.Sample) -> None:
     assert keys & FAMILIES == {"zhu2018neural"}
     assert not keys & {"chernozhukov2018double", "vehtari2024pareto", "defazio2016simple"}
     assert "defazio2016simple" in _keys(sx.estimate("x", sample, sx.Polynomial(1), solver=quick))
-    kernel = sx.KernelTranslates(sx.SquaredExponential(1.0))
+    kernel = sx.KernelTranslates(sx.kernels.SquaredExponential(1.0))
     assert "williams2001using" in _keys(sx.estimate("x", sample, kernel, solver=sx.Nystrom()))
 
 

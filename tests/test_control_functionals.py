@@ -44,10 +44,10 @@ def _matern52(q):
     return (1 + t + t**2 / 3) * decay, -rate * (1 + t) * decay / 6, rate**2 * decay / 12
 
 
-KERNELS: dict[str, tuple[sx.AbstractKernel, Callable]] = {
-    "rational quadratic": (sx.RationalQuadratic(1.5, 2.0), _rational_quadratic),
-    "squared exponential": (sx.SquaredExponential(0.8), _squared_exponential),
-    "Matern 5/2": (sx.Matern52(1.5), _matern52),
+KERNELS: dict[str, tuple[sx.kernels.AbstractKernel, Callable]] = {
+    "rational quadratic": (sx.kernels.RationalQuadratic(1.5, 2.0), _rational_quadratic),
+    "squared exponential": (sx.kernels.SquaredExponential(0.8), _squared_exponential),
+    "Matern 5/2": (sx.kernels.Matern52(1.5), _matern52),
 }
 
 
@@ -100,7 +100,7 @@ def test_agrees_with_fifty_digits(name: str, semi_exact: bool) -> None:
     f = {"sine": lambda x: jnp.sin(x[0] + x[1]), "square": lambda x: x[1] ** 2 + 5}
     fitted = sx.fit(f, sample, family, penalty=penalty)
     with precision(np.float64):
-        problem, _ = prepare(sx.integrands(f, sample), sample, family, penalty, None)
+        problem, _ = prepare(sx.data.integrands(f, sample), sample, family, penalty, None)
     points = [
         ([mpmath.mpf(a) for a in x], [mpmath.mpf(a) for a in s])
         for x, s in zip(problem.x.tolist(), problem.score.tolist(), strict=True)

@@ -66,7 +66,7 @@ def _problem(dim: int, n: int, degree: int, way: Map, seed: int = 0):
 def _errors(dim: int, n: int, degree: int, way: Map) -> tuple[float, float]:
     """Of the held-out estimate and of the in-sample intercept."""
     f, sample, exact = _problem(dim, n, degree, way)
-    values = sx.integrands(f, sample).values
+    values = sx.data.integrands(f, sample).values
     size = values.std(axis=(0, 1)) + np.abs(exact)
     held_out = sx.estimate(f, sample, sx.Polynomial(degree), split=sx.CrossFit()).value
     in_sample = sx.fit(f, sample, sx.Polynomial(degree)).intercept
@@ -120,7 +120,7 @@ def test_as_accurate_as_a_solve_in_fifty_digits(condition: float) -> None:
     ours, best = [], []
     for seed in range(5):
         f, sample, exact = _problem(3, 60, 2, Map(condition, rotated=True), seed)
-        values = sx.integrands(f, sample).values
+        values = sx.data.integrands(f, sample).values
         size = values.std(axis=(0, 1)) + np.abs(exact)
         fitted = sx.fit(f, sample, sx.Polynomial(2)).intercept
         ours.append(np.abs(fitted - exact) / size)

@@ -68,7 +68,7 @@ def test_a_sample_without_variables(tmp_path: Path, name: str) -> None:
     back = sx.from_arviz(tmp_path / name)
     assert back.variables is not None
     assert back.variables.names == ("mu", "beta")
-    np.testing.assert_array_equal(sx.integrands("beta", back).values, X[..., 1:])
+    np.testing.assert_array_equal(sx.data.integrands("beta", back).values, X[..., 1:])
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -78,7 +78,7 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path, name: str) -> None:
     assert variables is not None
     lazy = variables.tree["log_likelihood/y"].variable
     assert not lazy._in_memory
-    sx.integrands("tau", sx.Sample(X, -X, variables=variables))
+    sx.data.integrands("tau", sx.Sample(X, -X, variables=variables))
     assert not lazy._in_memory
 
 
@@ -97,7 +97,9 @@ def test_a_sample_may_be_saved_where_it_was_read(tmp_path: Path, name: str) -> N
     again = sx.from_arviz(tmp_path / name)
     assert again.variables is not None
     assert "weights" in again.variables.tree["sample_stats"]
-    np.testing.assert_array_equal(sx.integrands("tau", again).values[..., 0], np.exp(X[..., 0]))
+    np.testing.assert_array_equal(
+        sx.data.integrands("tau", again).values[..., 0], np.exp(X[..., 0])
+    )
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
 

@@ -51,7 +51,7 @@ class ScoreOffByOnePercent(sx.ScalarLangevin):
         return super().__call__(u, x, 1.01 * score)
 
 
-class MissingTerm(sx.SquaredExponential):
+class MissingTerm(sx.kernels.SquaredExponential):
     """A Stein kernel without its term in q."""
 
     def _first_order(self, x, score_x, y, score_y):
@@ -60,7 +60,7 @@ class MissingTerm(sx.SquaredExponential):
         return super()._first_order(x, score_x, y, score_y) + 4 * phi2 * q
 
 
-class WrongDerivative(sx.SquaredExponential):
+class WrongDerivative(sx.kernels.SquaredExponential):
     """A third derivative with the wrong sign."""
 
     def derivatives(self, q, order):
@@ -125,7 +125,7 @@ class TestOperators:
         """A kernel's closed form is for the right operator, so the two differ."""
         x, score = laws.points(targets.skewed(2), 1, 8)
         with _caught():
-            laws.check_stein_kernel(sx.SquaredExponential(1.3), operator, x, score)
+            laws.check_stein_kernel(sx.kernels.SquaredExponential(1.3), operator, x, score)
 
 
 class TestKernels:

@@ -16,9 +16,8 @@ import steinax as sx
 import targets
 from full import FULL, only_full
 from registry import FamilyRow, KernelRow, Row, Shape
-from steinax import AbstractRadial
 from steinax._precision import precision
-from steinax.kernels import resolve
+from steinax.kernels import AbstractRadial, resolve
 
 TOTAL, BLOCK = 1_000_000 if FULL else 100_000, 10_000  # exact draws, and how many at a time
 CROWD = 20  # points on which closed forms are compared
@@ -126,7 +125,7 @@ class TestKernels:
     def test_a_kernel_that_is_too_rough_says_what_to_use(self) -> None:
         x, score = laws.points(targets.skewed(2), 4, 2)
         with pytest.raises(ValueError, match=r"use Matern52, or the first-order operator"):
-            sx.Matern32(1.0).stein(sx.ScalarLangevin(), x[0], score[0], x[1], score[1])
+            sx.kernels.Matern32(1.0).stein(sx.ScalarLangevin(), x[0], score[0], x[1], score[1])
 
 
 @_families(registry.LINEAR_FAMILIES)

@@ -30,6 +30,6 @@ def test_a_notebook_shows_the_table_and_prints_the_text() -> None:
 
 def test_candidates_as_a_table() -> None:
     left, mixture = np.array([[1.0], [0.01]]), np.array([[0], [1]])
-    shown = sx.Candidates(left, mixture, ("plain", "Polynomial(1)"))._repr_html_()
+    shown = sx.estimation.Candidates(left, mixture, ("plain", "Polynomial(1)"))._repr_html_()
     words = [word for word in re.sub("<[^>]*>", "|", shown).split("|") if word]
     assert words[3:] == ["Polynomial(1)", "0.01", "100%", "plain", "1", "0%"]

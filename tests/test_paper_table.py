@@ -52,5 +52,5 @@ def test_row(name, code, sample):
     names = {"sx": sx, "jax": jax, "jnp": jnp, "optax": optax, "f": f, "sample": sample}
     result = eval(code, names)
     value = result.value if isinstance(result, sx.Estimate) else result.intercept
-    plain = sx.chain_statistics(sx.integrands(f, sample).values)
+    plain = sx.chains.chain_statistics(sx.data.integrands(f, sample).values)
     assert abs(value[0] - truth()) < 6 * plain.mcse[0]

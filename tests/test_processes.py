@@ -22,8 +22,8 @@ if count > 1:
 x = np.random.default_rng(0).normal(size=(4, 64, 3))
 own = x[process * 4 // count : (process + 1) * 4 // count]
 local = sx.Sample(own, -(own**3))
-sample = sx.gather_chains(local)
-f = sx.gather_chains(sx.integrands({"x": "x", "square": lambda x: x**2}, local))
+sample = sx.data.gather_chains(local)
+f = sx.data.gather_chains(sx.data.integrands({"x": "x", "square": lambda x: x**2}, local))
 kernel = sx.Polynomial(1) + sx.KernelTranslates()
 found = {}
 for name, family in (("moments", sx.Polynomial(2)), ("kernel", kernel)):

@@ -9,15 +9,15 @@ import steinax as sx
 from steinax.families import AbstractCentres
 
 BASES = (
-    sx.AbstractOperator,
-    sx.AbstractKernel,
-    sx.AbstractHeuristic,
-    sx.AbstractFamily,
+    sx.operators.AbstractOperator,
+    sx.kernels.AbstractKernel,
+    sx.kernels.AbstractHeuristic,
+    sx.families.AbstractFamily,
     AbstractCentres,
-    sx.AbstractObjective,
-    sx.AbstractPenalty,
-    sx.AbstractSolver,
-    sx.AbstractSplit,
+    sx.objectives.AbstractObjective,
+    sx.objectives.AbstractPenalty,
+    sx.solvers.AbstractSolver,
+    sx.estimation.AbstractSplit,
 )
 PUBLIC = [
     name

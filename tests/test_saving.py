@@ -23,10 +23,11 @@ F = {"a": lambda x: x[1], "b": lambda x: jnp.sin(x[0])}
 
 FITTED = {
     "polynomial": sx.Polynomial(2),
-    "kernel": sx.KernelTranslates(sx.Matern52()),
-    "landmarks": sx.KernelTranslates(sx.SquaredExponential(2.0), sx.Landmarks(10)),
+    "kernel": sx.KernelTranslates(sx.kernels.Matern52()),
+    "landmarks": sx.KernelTranslates(sx.kernels.SquaredExponential(2.0), sx.Landmarks(10)),
     "scaled operator": sx.KernelTranslates(operator=-0.5 * sx.ScalarLangevin()),
-    "sum": sx.Polynomial(2) + sx.KernelTranslates(sx.InverseMultiquadric() + sx.Matern32()),
+    "sum": sx.Polynomial(2)
+    + sx.KernelTranslates(sx.kernels.InverseMultiquadric() + sx.kernels.Matern32()),
     "features": sx.RandomFeatures(30),
 }
 
@@ -37,7 +38,7 @@ def _network() -> sx.ControlVariate:
     with precision(np.float64):
         params = family.init(None, SAMPLE.x, 2, jax.random.key(0))
         params = jax.tree.map(lambda leaf: np.asarray(leaf) + 0.1, params)
-    coordinates = sx.AffineMap(np.zeros(2), np.ones(2))
+    coordinates = sx.data.AffineMap(np.zeros(2), np.ones(2))
     return sx.ControlVariate(
         family, None, params, np.zeros(2), coordinates, ("a", "b"), "by hand", np.arange(3.0)
     )

@@ -77,7 +77,7 @@ def checks(size: int) -> dict[str, Any]:
 
 def _moments(values: np.ndarray) -> dict[str, list[float]]:
     """Means, their standard errors and the effective sample sizes of series, (1, draw, k)."""
-    found = sx.chain_statistics(values)
+    found = sx.chains.chain_statistics(values)
     return {
         "mean": np.asarray(found.mean).tolist(),
         "mcse": np.asarray(found.mcse).tolist(),

@@ -36,7 +36,7 @@ def truth(
             moments += RIDGE * np.diag(np.diag(moments))
             weights = np.linalg.solve(moments, design[train].T @ f[train, j])
             rest[held, j] = f[held, j] - design[held, 1:] @ weights[1:]
-    found = sx.chain_statistics(rest.reshape(chains, length, -1))
+    found = sx.chains.chain_statistics(rest.reshape(chains, length, -1))
     return rest.mean(axis=0), np.asarray(found.mcse)
 
 

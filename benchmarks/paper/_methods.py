@@ -20,7 +20,7 @@ PLAIN, NETWORK, AUTOMATIC = "plain Monte Carlo", "network", "automatic"
 # settings that hyper-parameters do not depend on
 NO_PROBLEM = ("method", "epochs", "repetitions", "objective")
 PILOTS = (1_000_000, 1_000_001)  # "repetitions" that hyper-parameters are chosen on, never reported
-SOLVERS: dict[str, Callable[[int], sx.AbstractSolver]] = {
+SOLVERS: dict[str, Callable[[int], sx.solvers.AbstractSolver]] = {
     "exact": lambda epochs: sx.Exact(),
     # the coefficients themselves by Adam at three rates, the best kept: the paper's way
     "SGD": lambda epochs: sx.Stochastic(epochs=epochs, precondition=False),
@@ -44,10 +44,10 @@ class Draws:
     truth: np.ndarray
 
     @property
-    def wanted(self) -> sx.Integrands:
+    def wanted(self) -> sx.data.Integrands:
         """The integrands as steinax takes them."""
         k = self.values.shape[-1]
-        return sx.integrands({str(i): self.values[..., i] for i in range(k)}, self.sample)
+        return sx.data.integrands({str(i): self.values[..., i] for i in range(k)}, self.sample)
 
     def first(self, fraction: float) -> "Draws":
         """The first part of every chain."""
@@ -68,37 +68,37 @@ class Setting:
             activation, for its ReLU under the second-order operator is biased.
     """
 
-    split: sx.AbstractSplit = field(default_factory=sx.InSample)
+    split: sx.estimation.AbstractSplit = field(default_factory=sx.InSample)
     epochs: int = 25
-    objective: sx.AbstractObjective | None = None
-    network: sx.AbstractFamily = field(
+    objective: sx.objectives.AbstractObjective | None = None
+    network: sx.families.AbstractFamily = field(
         default_factory=lambda: sx.Network(20, 6, jax.nn.silu, operator=sx.ScalarLangevin())
     )
 
 
-def polynomial(hyper: Hyper) -> sx.AbstractFamily:
+def polynomial(hyper: Hyper) -> sx.families.AbstractFamily:
     """A quadratic potential, in the paper's parametrisation."""
     return sx.Polynomial(2, weight=0.5)
 
 
-def kernel(hyper: Hyper, factor: float = 1.0) -> sx.AbstractFamily:
+def kernel(hyper: Hyper, factor: float = 1.0) -> sx.families.AbstractFamily:
     """Translates of the paper's kernel."""
-    length_scale = sx.MedianHeuristic(factor * hyper.length_scale)
-    return sx.KernelTranslates(sx.DampedGaussian(hyper.damping, length_scale))
+    length_scale = sx.kernels.MedianHeuristic(factor * hyper.length_scale)
+    return sx.KernelTranslates(sx.kernels.DampedGaussian(hyper.damping, length_scale))
 
 
-def polynomial_and_kernel(hyper: Hyper) -> sx.AbstractFamily:
+def polynomial_and_kernel(hyper: Hyper) -> sx.families.AbstractFamily:
     """An ensemble of both."""
     return polynomial(hyper) + kernel(hyper)
 
 
-def polynomial_and_two_kernels(hyper: Hyper) -> sx.AbstractFamily:
+def polynomial_and_two_kernels(hyper: Hyper) -> sx.families.AbstractFamily:
     """An ensemble with two kernels, one wider than the other by the root of two."""
     return polynomial(hyper) + kernel(hyper) + kernel(hyper, 2**0.5)
 
 
 TWO_KERNELS = "polynomial + two kernels"
-FAMILIES: dict[str, Callable[[Hyper], sx.AbstractFamily]] = {
+FAMILIES: dict[str, Callable[[Hyper], sx.families.AbstractFamily]] = {
     "polynomial": polynomial,
     "kernel": kernel,
     "polynomial + kernel": polynomial_and_kernel,
@@ -155,7 +155,7 @@ def measure_method(
 
 
 def _tuned(
-    cell: Cell, family: str, make: Callable[[Cell, int], Draws], split: sx.AbstractSplit
+    cell: Cell, family: str, make: Callable[[Cell, int], Draws], split: sx.estimation.AbstractSplit
 ) -> tuple[Hyper, float]:
     """The hyper-parameters of a family on a problem, and the CPU seconds that finding them took."""
     given = {key: value for key, value in cell.items() if key not in NO_PROBLEM}

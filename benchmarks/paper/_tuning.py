@@ -21,7 +21,9 @@ class Hyper:
     length_scale: float = 1.0
     strength: float = 1e-6
 
-    def penalties(self, family: sx.AbstractFamily, ridge: bool = False) -> list[sx.AbstractPenalty]:
+    def penalties(
+        self, family: sx.families.AbstractFamily, ridge: bool = False
+    ) -> list[sx.objectives.AbstractPenalty]:
         """One for each term: on the coefficients themselves, or on kernels in their own norm."""
         return [
             sx.Ridge(self.strength)
@@ -32,8 +34,8 @@ class Hyper:
 
 
 def cross_validated(
-    make: Callable[[Hyper], sx.AbstractFamily],
-    pilots: Sequence[tuple[sx.Integrands, sx.Sample]],
+    make: Callable[[Hyper], sx.families.AbstractFamily],
+    pilots: Sequence[tuple[sx.data.Integrands, sx.Sample]],
     length_scales: bool = True,
 ) -> Hyper:
     """The hyper-parameters of least held-out variance, over all pilots and integrands.
@@ -66,7 +68,7 @@ def cross_validated(
 
 
 def _held_out(
-    family: sx.AbstractFamily, hyper: Hyper, wanted: sx.Integrands, sample: sx.Sample
+    family: sx.families.AbstractFamily, hyper: Hyper, wanted: sx.data.Integrands, sample: sx.Sample
 ) -> float:
     """The mean over integrands of the logarithm of the variance that is left on held-out draws."""
     found = sx.estimate(

@@ -23,12 +23,12 @@ class Posterior:
     f: np.ndarray  # (TOTAL, 2 k)
     names: tuple[str, ...]
 
-    def block(self, start: int, n: int) -> tuple[sx.Integrands, sx.Sample]:
+    def block(self, start: int, n: int) -> tuple[sx.data.Integrands, sx.Sample]:
         """The integrands on `n` consecutive draws, and these draws as a sample of one chain."""
         rows = slice(start, start + n)
         sample = sx.Sample(self.u[rows], self.score[rows])
         values = {name: self.f[None, rows, i] for i, name in enumerate(self.names)}
-        return sx.integrands(values, sample), sample
+        return sx.data.integrands(values, sample), sample
 
 
 def folder() -> Path:

@@ -39,7 +39,7 @@ def measure(name: str, n: int, blocks: int, path: str) -> list[dict]:
     return [{"posterior": name, "n": n, "seconds": seconds, "first": first}]
 
 
-def _timed(f: sx.Integrands, sample: sx.Sample) -> tuple[float, sx.Estimate]:
+def _timed(f: sx.data.Integrands, sample: sx.Sample) -> tuple[float, sx.Estimate]:
     start = time.process_time()
     estimate = sx.estimate(f, sample)
     return time.process_time() - start, estimate

@@ -28,7 +28,7 @@ def measure(family: str, n: int, dim: int, count: int, path: str) -> list[dict]:
     array = {"f": zarr.open_array(path, mode="r")}
     made, memory = FAMILIES[family], MEMORY * max(n / DRAWS, 1.0) ** 2
     before = peak_megabytes()
-    plan = sx.memory_plan(array, sample, made, memory=memory)
+    plan = sx.estimation.memory_plan(array, sample, made, memory=memory)
     seconds = []
     for _ in range(2 if count <= AGAIN else 1):
         begin = time.process_time()

@@ -35,8 +35,8 @@ def once(address: str, processes: int, process: int) -> dict[str, list[float]]:
     each = sample.chains // processes
     own = slice(process * each, (process + 1) * each)
     local = sx.Sample(sample.draws[own], sample.scores[own])
-    values = sx.integrands({name: one[own] for name, one in f.items()}, local)
-    whole, wanted = sx.gather_chains(local), sx.gather_chains(values)
+    values = sx.data.integrands({name: one[own] for name, one in f.items()}, local)
+    whole, wanted = sx.data.gather_chains(local), sx.data.gather_chains(values)
     found = {}
     for name, family in FAMILIES.items():
         est = sx.estimate(wanted, whole, family, solver=sx.Spread())

@@ -35,10 +35,12 @@ def measure(rounds: int = 3, largest: int = 100_000, only: str | None = None) ->
     return rows
 
 
-def _cell(family: sx.AbstractFamily, name: str, n: int, dim: int, rounds: int) -> list[dict]:
+def _cell(
+    family: sx.families.AbstractFamily, name: str, n: int, dim: int, rounds: int
+) -> list[dict]:
     with precision(np.float64):
         sample, f = skewed_sample(n, dim)
-        problem, coordinates = prepare(sx.integrands(f, sample), sample, family, None, None)
+        problem, coordinates = prepare(sx.data.integrands(f, sample), sample, family, None, None)
         new, values = skewed_sample(TEST, dim, seed=1)
         x, score = coordinates(new.x, new.score)
         wanted = values["sine"].reshape(-1, 1)
@@ -78,7 +80,7 @@ def _judged(rows: list[dict]) -> list[dict]:
     ]
 
 
-def _solvers(problem: Problem) -> Iterator[sx.AbstractSolver]:
+def _solvers(problem: Problem) -> Iterator[sx.solvers.AbstractSolver]:
     """All that can be run within minutes; `Auto` is the first."""
     n = problem.x.shape[0]
     kernel = isinstance(problem.family, sx.KernelTranslates)
@@ -96,7 +98,7 @@ def _solvers(problem: Problem) -> Iterator[sx.AbstractSolver]:
 
 
 def take_times(
-    solvers: list[sx.AbstractSolver], problem: Problem, rounds: int
+    solvers: list[sx.solvers.AbstractSolver], problem: Problem, rounds: int
 ) -> tuple[list[float], list[Solution]]:
     """The least CPU seconds of each, called in turns and compiled before, and the solutions."""
     key, least = jax.random.key(0), [float("inf")] * len(solvers)

@@ -48,11 +48,11 @@ def measure(rounds: int = 2) -> list[dict]:
     ]
 
 
-def _cell(family: sx.AbstractFamily, n: int, dim: int, rounds: int) -> list[dict]:
+def _cell(family: sx.families.AbstractFamily, n: int, dim: int, rounds: int) -> list[dict]:
     """The time and the work of both solvers, with the iterations that were taken."""
     with precision(np.float64):
         sample, f = skewed_sample(n, dim)
-        problem, _ = prepare(sx.integrands(f, sample), sample, family, None, None)
+        problem, _ = prepare(sx.data.integrands(f, sample), sample, family, None, None)
         solvers = [sx.Exact(), sx.ConjugateGradient(tolerance=TOLERANCE)]
         (exact, iterative), (_, solution) = take_times(solvers, problem, rounds)
     steps = int(re.findall(r"(\d+) iterations", solution.note)[0])

@@ -18,7 +18,7 @@ def measure(rounds: int = 5) -> list[dict]:
     """The marginal epoch: the time of many less the time of few, over the epochs between."""
     sample, f = skewed_sample(1000, 10)
 
-    def fit(family: sx.AbstractFamily, epochs: int) -> object:
+    def fit(family: sx.families.AbstractFamily, epochs: int) -> object:
         return sx.fit(f, sample, family, solver=sx.Stochastic(epochs=epochs))
 
     rows = []

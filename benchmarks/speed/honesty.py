@@ -21,12 +21,12 @@ FAMILIES = {
 def measure(rounds: int = 10) -> list[dict]:
     """The CPU times of estimates of all means, and of the audit and the statistics in them."""
     sample, _ = skewed_sample(N, DIM)
-    values = np.asarray(sx.integrands("x", sample).values)
+    values = np.asarray(sx.data.integrands("x", sample).values)
 
     def honesty() -> None:
         sx.audit(sample)
         for _ in range(2):  # of f, and of what is left of it
-            sx.chain_statistics(values)
+            sx.chains.chain_statistics(values)
 
     estimates = {name: partial(sx.estimate, "x", sample, one) for name, one in FAMILIES.items()}
     for estimate in estimates.values():

@@ -48,7 +48,7 @@ def _gated(drawn: Drawn) -> dict[str, np.ndarray]:
     start = time.process_time()
     sample = sx.Sample(drawn.draws, drawn.scores)
     rest = np.stack([_left(drawn, chain) for chain in range(sample.chains)])
-    found = sx.chain_statistics(rest)
+    found = sx.chains.chain_statistics(rest)
     plain = estimate(drawn.f, sample, sx.Polynomial(1))
     better = np.asarray(found.mcse < plain.plain_mcse)
     value = np.where(better, found.mean, plain.plain_value)

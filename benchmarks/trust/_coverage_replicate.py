@@ -62,5 +62,5 @@ def _in_sample(
         nothing = np.full(len(f), np.nan)
         return nothing, nothing
     rest = np.stack(list(f.values()), -1) - sx.fit(f, sample, family)(sample.draws, sample.scores)
-    statistics = sx.chain_statistics(rest)
+    statistics = sx.chains.chain_statistics(rest)
     return np.asarray(statistics.mean), np.asarray(reach * statistics.mcse)

@@ -155,11 +155,32 @@ def prepare(
         what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
         raise TypeError(f"the family is {what}: give one such as Polynomial(2), or a sum of them.")
     check_moves(sample)
+    _check_domain(family, sample)
     penalties = choose_penalties(penalty, family, sample.size, sample.dim)
     objective = LeastSquares() if objective is None else objective
-    x, score, coordinates = standardised(sample.x, sample.score)
+    x, score, coordinates = _standardised(sample)
     values = jnp.asarray(wanted.values).reshape(sample.size, -1)
     return Problem(resolve(family, x), penalties, objective, x, score, values), coordinates
+
+
+def _check_domain(family: AbstractFamily, sample: Sample) -> None:
+    """Refuse operators that have mean zero elsewhere than where the draws live."""
+    home = "reals" if sample.space is None else sample.space.domain
+    for term in family.terms:
+        operator = getattr(term, "operator", None)  # a family of one's own may have none
+        domain = home if operator is None else operator.domain
+        if domain != home:
+            raise TypeError(
+                f"the operator of {describe(term)} has mean zero on {domain}, and the draws live on {home}: "
+                "give the operator and the sample's space that belong together, see steinax.spaces."
+            )
+
+
+def _standardised(sample: Sample) -> tuple[AnyArray, AnyArray, AffineMap]:
+    if sample.space is None:
+        return standardised(sample.x, sample.score)
+    same = AffineMap(np.zeros(sample.dim), np.ones(sample.dim))  # a space keeps its coordinates
+    return jnp.asarray(sample.x), jnp.asarray(sample.score), same
 
 
 @jax.jit

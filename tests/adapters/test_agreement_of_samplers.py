@@ -31,10 +31,10 @@ WORTH = 10.0
 
 def _estimate(sample: sx.Sample) -> sx.Estimate:
     """Of every element of every parameter that is not a constant."""
-    every = sx.integrands(NAMES, sample)
+    every = sx.data.integrands(NAMES, sample)
     moving = np.ptp(every.values, axis=(0, 1)) > 1e-12
     names = tuple(str(name) for name in np.array(every.names)[moving])
-    return sx.estimate(sx.Integrands(every.values[..., moving], names), sample)
+    return sx.estimate(sx.data.Integrands(every.values[..., moving], names), sample)
 
 
 def test_all_agree_within_their_error_bars_and_gain_more_than_tenfold() -> None:

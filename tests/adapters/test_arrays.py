@@ -32,7 +32,7 @@ def test_variables_of_every_kind(kind: str) -> None:
         "labelled": {"theta": dataset["theta"]},
     }[kind]
     sample = sx.from_arrays(X, -X, variables=variables)
-    found = sx.integrands("theta", sample)
+    found = sx.data.integrands("theta", sample)
     assert found.names == ("theta[0]", "theta[1]")
     np.testing.assert_array_equal(found.values, THETA)
 

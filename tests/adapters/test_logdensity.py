@@ -64,7 +64,7 @@ def test_without_constrain_a_dict_is_asked_for_by_its_own_names() -> None:
         dims={"theta": ["school"]},
         coords={"school": ["Choate", "Deerfield"]},
     )
-    assert sx.integrands("theta", sample).names == ("theta[Choate]", "theta[Deerfield]")
+    assert sx.data.integrands("theta", sample).names == ("theta[Choate]", "theta[Deerfield]")
 
 
 def test_nested_trees_are_named_by_their_paths() -> None:

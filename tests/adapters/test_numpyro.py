@@ -196,7 +196,7 @@ def test_plates_name_the_axes_when_there_are_labels_for_them(zoo: MCMC) -> None:
     MAY.update(run=True, evaluate=False)
     coords = {"school": ["a", "b", "c"]}
     labelled = from_numpyro(zoo, coords=coords)
-    assert sx.integrands("effect", labelled).names[:2] == ("effect[0, a]", "effect[0, b]")
+    assert sx.data.integrands("effect", labelled).names[:2] == ("effect[0, a]", "effect[0, b]")
     MAY.update(run=False)
     dims = {"effect": ["year", "school"]}
     assert from_numpyro(zoo, coords=coords, dims=dims).variables is not None

@@ -87,7 +87,7 @@ def test_integrands_go_by_the_users_names(trace: Any) -> None:
     sample = from_nutpie(trace)
     assert sample.variables is not None and sample.variables.tree is trace
     posterior = trace["posterior"]
-    found = sx.integrands(["beta", "tau", "w", "L[1, 0]"], sample)
+    found = sx.data.integrands(["beta", "tau", "w", "L[1, 0]"], sample)
     assert found.names[:4] == ("beta[0]", "beta[1]", "beta[2]", "tau")
     np.testing.assert_array_equal(found.values[..., 3], posterior["tau"])
     np.testing.assert_array_equal(found.values[..., -1], posterior["L"][..., 1, 0])
@@ -102,7 +102,7 @@ def test_a_store_is_read_without_its_warm_up(store: Path) -> None:
     wanted |= {f"B[{i}, {j}]" for i in range(2) for j in range(3)}
     assert set(sample.names) == wanted  # theta_9 is a variable, and theta_0 was an element
     column = sample.draws[..., sample.names.index("tau_log__")]
-    np.testing.assert_allclose(np.exp(column), sx.integrands("tau", sample).values[..., 0])
+    np.testing.assert_allclose(np.exp(column), sx.data.integrands("tau", sample).values[..., 0])
     nutpie = pytest.importorskip("nutpie")
     again = from_nutpie(nutpie.zarr_store.LocalStore(str(store)))
     np.testing.assert_array_equal(again.scores, sample.scores)

@@ -188,7 +188,7 @@ def test_a_trace_of_nuts_keeps_the_contract_of_adapters() -> None:
         off = np.abs(sample.score[i] - differences(density, sample.x[i])) / typical
         assert off.max() < 1e-6
     np.testing.assert_array_equal(sample.diverging, trace["sample_stats"]["diverging"])
-    found = sx.integrands({"ratio": lambda beta, tau: beta[0] / tau}, sample)
+    found = sx.data.integrands({"ratio": lambda beta, tau: beta[0] / tau}, sample)
     wanted = trace["posterior"]["beta"][..., 0] / trace["posterior"]["tau"]
     np.testing.assert_allclose(found.values[..., 0], wanted)
 

@@ -75,7 +75,7 @@ def test_scores_in_another_order_are_put_right(tmp_path: Path) -> None:
 
 def test_a_missing_chunk_is_named_before_anything_is_read(store: Path) -> None:
     (store / "scores/c/1/0/0").unlink()
-    with pytest.raises(sx.CorruptChunkError, match="1 of 4 chunks are missing") as caught:
+    with pytest.raises(sx.working.CorruptChunkError, match="1 of 4 chunks are missing") as caught:
         sx.from_zarr(store)
     assert caught.value.chunk == (1, 0, 0)
     assert caught.value.file is not None
@@ -85,7 +85,7 @@ def test_a_missing_chunk_is_named_before_anything_is_read(store: Path) -> None:
 def test_a_chunk_that_goes_missing_later_is_no_zeros(store: Path) -> None:
     stream = sx.from_zarr(store)
     (store / "draws/c/1/1/0").unlink()
-    with pytest.raises(sx.CorruptChunkError, match="FileNotFoundError") as caught:
+    with pytest.raises(sx.working.CorruptChunkError, match="FileNotFoundError") as caught:
         sx.estimate("x", stream, sx.Polynomial(1))
     assert caught.value.chunk == (1, 1, 0)
 
@@ -96,7 +96,9 @@ def test_a_compressed_chunk_that_goes_missing_later_is_no_zeros(tmp_path: Path) 
         group.create_array(name, data=values, chunks=(1, 8192, 5))
     stream = sx.from_zarr(tmp_path / "packed.zarr")
     (tmp_path / "packed.zarr/draws/c/1/1/0").unlink()
-    with pytest.raises(sx.CorruptChunkError, match=r"draws 8192 to 9000 of chain 1 are all 0\.0"):
+    with pytest.raises(
+        sx.working.CorruptChunkError, match=r"draws 8192 to 9000 of chain 1 are all 0\.0"
+    ):
         sx.estimate("x", stream, sx.Polynomial(1))
 
 
@@ -105,7 +107,7 @@ def test_a_chunk_that_is_cut_short_is_named(store: Path, size: int) -> None:
     stream = sx.from_zarr(store)
     with (store / "draws/c/1/0/0").open("r+b") as file:
         file.truncate(size)
-    with pytest.raises(sx.CorruptChunkError) as caught:
+    with pytest.raises(sx.working.CorruptChunkError) as caught:
         sx.estimate("x", stream, sx.Polynomial(1))
     assert caught.value.array == "draws"
     assert caught.value.chunk == (1, 0, 0)
@@ -114,7 +116,9 @@ def test_a_chunk_that_is_cut_short_is_named(store: Path, size: int) -> None:
 @pytest.mark.parametrize("array", ["draws", "scores"])
 def test_what_is_not_finite_is_named(store: Path, array: str) -> None:
     zarr.open_group(store)[array][1, 8500, 2] = np.nan  # type: ignore[index]
-    with pytest.raises(sx.CorruptChunkError, match="not finite, the first at draw 8500") as caught:
+    with pytest.raises(
+        sx.working.CorruptChunkError, match="not finite, the first at draw 8500"
+    ) as caught:
         sx.estimate("x", sx.from_zarr(store), sx.Polynomial(1))
     assert (caught.value.array, caught.value.chunk) == (array, (1, 1, 0))
 
@@ -126,5 +130,5 @@ def test_shards_are_chunks_too(tmp_path: Path) -> None:
     stream = sx.from_zarr(tmp_path / "shards.zarr")
     np.testing.assert_array_equal(np.concatenate([block.x for block in stream]), X.reshape(-1, 5))
     (tmp_path / "shards.zarr/draws/c/0/1/0").unlink()
-    with pytest.raises(sx.CorruptChunkError, match="1 of 4 chunks"):
+    with pytest.raises(sx.working.CorruptChunkError, match="1 of 4 chunks"):
         sx.from_zarr(tmp_path / "shards.zarr")

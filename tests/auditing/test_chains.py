@@ -10,7 +10,7 @@ import steinax as sx
 X = np.random.default_rng(0).normal(size=(4, 100, 3))
 
 
-def _finding(draws: np.ndarray, kind: str, **options) -> sx.Finding:
+def _finding(draws: np.ndarray, kind: str, **options) -> sx.auditing.Finding:
     report = sx.audit(sx.Sample(draws, -draws, **options))
     (finding,) = [problem for problem in report.problems if problem.kind == kind]
     assert finding.fatal == (not report.passed)

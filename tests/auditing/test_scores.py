@@ -56,7 +56,7 @@ class TestMistakes:
         caught = set()
         for kind, make in MISTAKES.values():
             wrong = make(x, score)[1]
-            statistics = sx.chain_statistics(wrong)
+            statistics = sx.chains.chain_statistics(wrong)
             if np.any(np.abs(statistics.mean) > 5 * statistics.mcse):
                 caught.add(kind)
         assert caught == {"jacobian"}

@@ -130,10 +130,10 @@ class TestChainStatistics:
         ids=["two axes", "no chains", "no draws", "NaN", "infinite", "complex", "texts"],
     )
     def test_bad_series_are_refused(self, series) -> None:
-        assert isinstance(checks.outcome(lambda: sx.chain_statistics(series)), Exception)
+        assert isinstance(checks.outcome(lambda: sx.chains.chain_statistics(series)), Exception)
 
     def test_short_chains_have_no_error(self) -> None:
-        found = sx.chain_statistics(np.random.default_rng(0).normal(size=(4, 3, 2)))
+        found = sx.chains.chain_statistics(np.random.default_rng(0).normal(size=(4, 3, 2)))
         assert np.all(np.isfinite(found.mean)) and np.all(np.isnan(found.mcse))
 
 

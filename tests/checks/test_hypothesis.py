@@ -15,7 +15,7 @@ from steinax.checks._estimator import EstimatorCase, answers_honestly
 FEW: strategies.Shapes = ((2, 8, 2), (4, 3, 1))  # in the fast set: each compiles anew
 
 
-def polynomial(degree: int, split: sx.AbstractSplit | None = None):
+def polynomial(degree: int, split: sx.estimation.AbstractSplit | None = None):
     return lambda f, sample: sx.estimate(f, sample, sx.Polynomial(degree), split=split)
 
 

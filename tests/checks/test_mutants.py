@@ -55,7 +55,7 @@ class Random(sx.RandomFeatures):
         return jax.tree.map(lambda leaf: leaf * (1 + np.random.random()), made)
 
 
-class RandomScale(sx.AbstractHeuristic):
+class RandomScale(sx.kernels.AbstractHeuristic):
     """Another length-scale on every call."""
 
     def __call__(self, x):
@@ -95,10 +95,10 @@ class NeedsDouble(sx.Polynomial):
         return value if x.dtype == jnp.float64 else value * jnp.nan
 
 
-class NaNAtZero(sx.AbstractLinearFamily):
+class NaNAtZero(sx.families.AbstractLinearFamily):
     """A norm, whose gradient at zero is NaN."""
 
-    operator: sx.AbstractOperator = eqx.field(default_factory=sx.ScalarLangevin)
+    operator: sx.operators.AbstractOperator = eqx.field(default_factory=sx.ScalarLangevin)
 
     def setup(self, x, score):
         return None
@@ -119,10 +119,10 @@ class KnowsOthers(sx.Polynomial):
         return super().apply(state, coef, x - jnp.mean(x, axis=0), score)
 
 
-class KnowsPlace(sx.AbstractLinearFamily):
+class KnowsPlace(sx.families.AbstractLinearFamily):
     """One function, along the first of the draws."""
 
-    operator: sx.AbstractOperator = eqx.field(default_factory=sx.ScalarLangevin)
+    operator: sx.operators.AbstractOperator = eqx.field(default_factory=sx.ScalarLangevin)
 
     def setup(self, x, score):
         return jnp.asarray(x)[0]
@@ -141,7 +141,9 @@ FAMILIES = {
     "starts as plain monte carlo": StartsElsewhere(1),
     "rescales by integrand": ForgetsToRescale(1),
     "gives the same bits twice": Random(4, 1.0),
-    "estimates are the same bits twice": sx.KernelTranslates(sx.SquaredExponential(RandomScale())),
+    "estimates are the same bits twice": sx.KernelTranslates(
+        sx.kernels.SquaredExponential(RandomScale())
+    ),
     "leaves its input alone": Writes(1),
     "takes any memory layout": AsksForMemory(1),
     "works in float32": NeedsDouble(1),
@@ -168,7 +170,7 @@ def test_family(name: str) -> None:
     ("mutant", "method"),
     [(WrongScale(2), "features"), (WrongAdjoint(2), "adjoint"), (WrongSize(2), "size")],
 )
-def test_override(mutant: sx.AbstractFamily, method: str) -> None:
+def test_override(mutant: sx.families.AbstractFamily, method: str) -> None:
     _fails(mutant, "overrides agree with the defaults", method)
 
 
@@ -180,7 +182,7 @@ def test_override(mutant: sx.AbstractFamily, method: str) -> None:
         (FiltersWarnings(1), "warnings.filters"),
     ],
 )
-def test_global_setting(mutant: sx.AbstractFamily, setting: str) -> None:
+def test_global_setting(mutant: sx.families.AbstractFamily, setting: str) -> None:
     before, state = jax.config.jax_default_matmul_precision, np.random.get_state()
     try:
         with warnings.catch_warnings():
@@ -190,31 +192,31 @@ def test_global_setting(mutant: sx.AbstractFamily, setting: str) -> None:
         np.random.set_state(state)
 
 
-class WrongDerivative(sx.SquaredExponential):
+class WrongDerivative(sx.kernels.SquaredExponential):
     def derivatives(self, q, order):
         right = super().derivatives(q, order)
         return tuple(-value if n == 3 else value for n, value in enumerate(right))
 
 
-class WrongClosedForm(sx.SquaredExponential):
+class WrongClosedForm(sx.kernels.SquaredExponential):
     def closed_form(self, operator, x, score_x, y, score_y):
         right = super().closed_form(operator, x, score_x, y, score_y)
         return None if right is None else right + 1e-3
 
 
-class Asymmetric(sx.AbstractKernel):
+class Asymmetric(sx.kernels.AbstractKernel):
     def __call__(self, x, y):
         return jnp.exp(-jnp.sum((x - y) ** 2)) * (1 + 0.1 * x[0])
 
 
-class Cusp(sx.AbstractKernel):
+class Cusp(sx.kernels.AbstractKernel):
     """NaN where x = y, by differentiation of a norm."""
 
     def __call__(self, x, y):
         return jnp.exp(-jnp.sqrt(jnp.sum((x - y) ** 2)))
 
 
-class Noisy(sx.SquaredExponential):
+class Noisy(sx.kernels.SquaredExponential):
     def __call__(self, x, y):
         return super().__call__(x, y) * (1.0 + next(COUNT) % 5)
 
@@ -257,7 +259,7 @@ class WrongRepresenter(sx.Langevin):
         (WrongRepresenter(), "its stein kernel is positive"),
     ],
 )
-def test_operator(mutant: sx.AbstractOperator, name: str) -> None:
+def test_operator(mutant: sx.operators.AbstractOperator, name: str) -> None:
     _fails(mutant, name)
 
 
@@ -354,7 +356,7 @@ class Mixes(sx.Exact):
         (OtherFolds(), "crossfit is refitting"),
     ],
 )
-def test_solver(mutant: sx.AbstractSolver, name: str) -> None:
+def test_solver(mutant: sx.solvers.AbstractSolver, name: str) -> None:
     _fails(mutant, name)
 
 
@@ -405,5 +407,5 @@ class Bare(sx.CrossFit):
         (Bare(), "few draws are refused or honest"),
     ],
 )
-def test_split(mutant: sx.AbstractSplit, name: str) -> None:
+def test_split(mutant: sx.estimation.AbstractSplit, name: str) -> None:
     _fails(mutant, name)

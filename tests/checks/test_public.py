@@ -28,7 +28,13 @@ def test_failure_names_the_thing_the_check_and_the_remedy() -> None:
 
 
 def test_names_of_checks_are_distinct_and_each_says_what_to_do() -> None:
-    for thing in (sx.Polynomial(1), sx.Matern52(1.0), sx.Exact(), sx.CrossFit(), sx.estimate):
+    for thing in (
+        sx.Polynomial(1),
+        sx.kernels.Matern52(1.0),
+        sx.Exact(),
+        sx.CrossFit(),
+        sx.estimate,
+    ):
         found = dict(checks.checks_for(thing))
         assert len(found) == len(list(checks.checks_for(thing))) > 4
         assert all(len(check.advice) > 20 for check in found.values())
@@ -60,8 +66,8 @@ def test_hypothesis_is_optional_and_the_suite_is_not_imported_with_steinax() -> 
 
 @pytest.mark.slow
 def test_a_family_of_ones_own_passes() -> None:
-    class Sines(sx.AbstractLinearFamily):
-        operator: sx.AbstractOperator = eqx.field(default_factory=sx.ScalarLangevin)
+    class Sines(sx.families.AbstractLinearFamily):
+        operator: sx.operators.AbstractOperator = eqx.field(default_factory=sx.ScalarLangevin)
 
         def setup(self, x, score):
             return None

@@ -24,7 +24,7 @@ def _options(row: registry.Row) -> dict:
             return {"first": row.first, "second": row.second}
         case registry.FamilyRow():
             return {"shape": row.shape}
-    if isinstance(row.make(), sx.AbstractSolver):
+    if isinstance(row.make(), sx.solvers.AbstractSolver):
         return {"tolerance": TOLERANCES.get(row.name, 1e-6)}
     return {}
 
@@ -32,7 +32,7 @@ def _options(row: registry.Row) -> dict:
 def _cases() -> Iterator:
     for turn, row in enumerate(row for table in registry.TABLES for row in table):
         thing = row.make()
-        cheap = isinstance(thing, (sx.AbstractPenalty, sx.AbstractObjective))
+        cheap = isinstance(thing, (sx.objectives.AbstractPenalty, sx.objectives.AbstractObjective))
         label, parts = f"{type(thing).__name__}, {row}, ", 1 if cheap or row.name in FAST else 16
         yield from cases(label, checks.checks_for(thing, **_options(row)), turn, parts)
 

@@ -69,7 +69,7 @@ def test_estimate_of_functions_and_variables(here: Path, capsys) -> None:
     sample = sx.from_arviz("draws.nc")
     functions = {"ratio": lambda mu, tau: mu / tau, "both": lambda mu, beta: beta - mu}
     by_name = {"tau": "tau", "log_likelihood": "log_likelihood"}
-    plain = sx.chain_statistics(sx.integrands({**by_name, **functions}, sample).values)
+    plain = sx.chains.chain_statistics(sx.data.integrands({**by_name, **functions}, sample).values)
     for i, row in enumerate(answer["estimates"]):
         assert _same(row["plain_value"], plain.mean[i])
         assert _same(row["plain_mcse"], plain.mcse[i])

@@ -28,21 +28,21 @@ class TestAffineMap:
     def test_round_trip(self, scale: np.ndarray) -> None:
         z = RNG.normal(size=(20, 3))
         matrix = scale if scale.ndim == 2 else np.diag(scale)
-        found, _ = sx.AffineMap(SHIFT, scale)(SHIFT + z @ matrix.T, z)
+        found, _ = sx.data.AffineMap(SHIFT, scale)(SHIFT + z @ matrix.T, z)
         np.testing.assert_allclose(found, z, atol=1e-11)
 
     def test_score_is_that_of_the_moved_density(self) -> None:
         """The gradient of log pi(a + B z) in z, by automatic differentiation."""
         target = targets.banana(3)
         x = target.draw(np.random.default_rng(1), 20)
-        z, score = sx.AffineMap(SHIFT, LOWER)(x, target.score(x))
+        z, score = sx.data.AffineMap(SHIFT, LOWER)(x, target.score(x))
         moved = jax.vmap(jax.grad(lambda z: target.log_density(SHIFT + LOWER @ z)))(jnp.asarray(z))
         np.testing.assert_allclose(score, moved, rtol=1e-9, atol=1e-9)
 
     def test_directions_keep_their_derivative(self) -> None:
         """x . s is what the operators are made of: (x - a) . s equals z . s_z."""
         x, score = RNG.normal(size=(2, 20, 3))
-        z, moved = sx.AffineMap(SHIFT, LOWER)(x, score)
+        z, moved = sx.data.AffineMap(SHIFT, LOWER)(x, score)
         np.testing.assert_allclose(
             np.sum(z * moved, axis=1), np.sum((x - SHIFT) * score, axis=1), rtol=1e-11
         )
@@ -51,33 +51,33 @@ class TestAffineMap:
 class TestStandardise:
     def test_whitening_gives_the_identity(self) -> None:
         x = targets.correlated_gaussian(4).draw(np.random.default_rng(2), 200)
-        z, _ = sx.standardise(x)(x, x)
+        z, _ = sx.data.standardise(x)(x, x)
         np.testing.assert_allclose(np.mean(z, axis=0), 0, atol=1e-13)
         np.testing.assert_allclose(np.cov(np.asarray(z).T), np.eye(4), atol=1e-12)
 
     def test_badly_scaled_and_shifted_draws(self) -> None:
         scale = np.array([1e-8, 1.0, 1e8])
         x = RNG.normal(size=(200, 3)) * scale + 1e3 * scale
-        z, _ = sx.standardise(x)(x, x)
+        z, _ = sx.data.standardise(x)(x, x)
         np.testing.assert_allclose(np.cov(np.asarray(z).T), np.eye(3), atol=1e-10)
 
     def test_few_draws_are_only_scaled(self) -> None:
         x = RNG.normal(size=(30, 10)) * np.arange(1, 11)
-        found = sx.standardise(x)
+        found = sx.data.standardise(x)
         assert found.scale.shape == (10,)
         z, _ = found(x, x)
         np.testing.assert_allclose(np.var(np.asarray(z), axis=0, ddof=1), 1.0, rtol=1e-12)
 
     def test_whitening_can_be_asked_for(self) -> None:
         x = RNG.normal(size=(30, 10))
-        assert sx.standardise(x, whiten=True).scale.shape == (10, 10)
-        assert sx.standardise(x[:, :2], whiten=False).scale.shape == (2,)
+        assert sx.data.standardise(x, whiten=True).scale.shape == (10, 10)
+        assert sx.data.standardise(x[:, :2], whiten=False).scale.shape == (2,)
 
     def test_score_keeps_its_identity(self) -> None:
         """E[z s'] = -I in the new coordinates, to within 6 standard errors (1e-8 false alarms)."""
         target = targets.correlated_gaussian(3)
         x = target.draw(np.random.default_rng(3), 50_000)
-        z, score = map(np.asarray, sx.standardise(x)(x, target.score(x)))
+        z, score = map(np.asarray, sx.data.standardise(x)(x, target.score(x)))
         products = z[:, :, None] * score[:, None, :]
         error = products.std(axis=0) / np.sqrt(len(x))
         assert np.all(np.abs(products.mean(axis=0) + np.eye(3)) < 6 * error)

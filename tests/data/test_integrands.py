@@ -12,52 +12,52 @@ SAMPLE = sx.Sample(X, -X, names=["mu", "beta[0]", "beta[1]", "betamax"])
 
 class TestAccepts:
     def test_a_dimension(self) -> None:
-        found = sx.integrands("mu", SAMPLE)
+        found = sx.data.integrands("mu", SAMPLE)
         assert found.names == ("mu",)
         np.testing.assert_array_equal(found.values, X[..., :1])
 
     def test_a_vector_of_dimensions(self) -> None:
-        found = sx.integrands("beta", SAMPLE)
+        found = sx.data.integrands("beta", SAMPLE)
         assert found.names == ("beta[0]", "beta[1]")
         np.testing.assert_array_equal(found.values, X[..., 1:3])
 
     def test_a_label_renames_a_vector(self) -> None:
-        assert sx.integrands({"b": "beta"}, SAMPLE).names == ("b[0]", "b[1]")
+        assert sx.data.integrands({"b": "beta"}, SAMPLE).names == ("b[0]", "b[1]")
 
     def test_several_names(self) -> None:
-        assert sx.integrands(["mu", "betamax"], SAMPLE).names == ("mu", "betamax")
+        assert sx.data.integrands(["mu", "betamax"], SAMPLE).names == ("mu", "betamax")
 
     def test_a_function_of_one_draw(self) -> None:
-        found = sx.integrands(lambda x: jnp.sum(x**2), SAMPLE)
+        found = sx.data.integrands(lambda x: jnp.sum(x**2), SAMPLE)
         assert found.names == ("f",)
         np.testing.assert_allclose(found.values[..., 0], (X**2).sum(-1), rtol=1e-14)
 
     def test_a_function_that_gives_an_array(self) -> None:
-        found = sx.integrands({"outer": lambda x: jnp.outer(x[:2], x[:2])}, SAMPLE)
+        found = sx.data.integrands({"outer": lambda x: jnp.outer(x[:2], x[:2])}, SAMPLE)
         assert found.names == ("outer[0, 0]", "outer[0, 1]", "outer[1, 0]", "outer[1, 1]")
         np.testing.assert_allclose(found.values[..., 1], X[..., 0] * X[..., 1], rtol=1e-14)
 
     def test_a_function_made_of_numpy(self) -> None:
-        found = sx.integrands(lambda x: np.asarray(x).max(), SAMPLE)
+        found = sx.data.integrands(lambda x: np.asarray(x).max(), SAMPLE)
         np.testing.assert_array_equal(found.values[..., 0], X.max(-1))
 
     def test_a_function_computes_in_double_precision(self) -> None:
-        found = sx.integrands(lambda x: 1.0 + 1e-12 * x[0], SAMPLE)
+        found = sx.data.integrands(lambda x: 1.0 + 1e-12 * x[0], SAMPLE)
         np.testing.assert_array_equal(found.values[..., 0], 1.0 + 1e-12 * X[..., 0])
 
     @pytest.mark.parametrize("wrap", [np.asarray, jnp.asarray], ids=["numpy", "jax"])
     def test_an_array(self, wrap) -> None:
         values = (X[..., :2] > 0).astype(np.float32)
-        found = sx.integrands({"positive": wrap(values)}, SAMPLE)
+        found = sx.data.integrands({"positive": wrap(values)}, SAMPLE)
         assert found.names == ("positive[0]", "positive[1]")
         np.testing.assert_array_equal(found.values, values)
 
     def test_an_array_of_one_integrand(self) -> None:
-        assert sx.integrands(X[..., 0], SAMPLE).values.shape == (2, 50, 1)
+        assert sx.data.integrands(X[..., 0], SAMPLE).values.shape == (2, 50, 1)
 
     def test_integrands_are_taken_as_they_are(self) -> None:
-        made = sx.integrands("mu", SAMPLE)
-        assert sx.integrands(made, SAMPLE) is made
+        made = sx.data.integrands("mu", SAMPLE)
+        assert sx.data.integrands(made, SAMPLE) is made
 
 
 class TestRefuses:
@@ -67,21 +67,21 @@ class TestRefuses:
         with pytest.raises(
             ValueError, match=r"no dimension is called 'tau'.*mu, .*Use one of these"
         ):
-            sx.integrands("tau", SAMPLE)
+            sx.data.integrands("tau", SAMPLE)
 
     def test_an_array_of_another_shape(self) -> None:
         with pytest.raises(ValueError, match=r"'f' has shape \(50, 2\).*must be \(chain, draw\)"):
-            sx.integrands({"f": X[0, :, :2]}, SAMPLE)
+            sx.data.integrands({"f": X[0, :, :2]}, SAMPLE)
 
     def test_nothing(self) -> None:
         with pytest.raises(ValueError, match=r"name a dimension, or give a function or an array"):
-            sx.integrands({}, SAMPLE)
+            sx.data.integrands({}, SAMPLE)
 
     def test_a_function_that_is_not_finite_everywhere(self) -> None:
         with pytest.raises(ValueError, match=r"'log' is not finite.*Mend the function"):
-            sx.integrands({"mu": "mu", "log": lambda x: jnp.log(x[0])}, SAMPLE)
+            sx.data.integrands({"mu": "mu", "log": lambda x: jnp.log(x[0])}, SAMPLE)
 
     def test_integrands_of_another_sample(self) -> None:
-        other = sx.integrands("x", sx.Sample(X[:, :10], -X[:, :10]))
+        other = sx.data.integrands("x", sx.Sample(X[:, :10], -X[:, :10]))
         with pytest.raises(ValueError, match=r"\(chain, draw\)|another sample"):
-            sx.integrands(other, SAMPLE)
+            sx.data.integrands(other, SAMPLE)

@@ -37,19 +37,21 @@ def _sample() -> sx.Sample:
 
 
 def test_a_name_means_the_constrained_variable() -> None:
-    found = sx.integrands("tau", _sample())
+    found = sx.data.integrands("tau", _sample())
     np.testing.assert_array_equal(found.values[..., 0], np.exp(LOG_TAU))
-    np.testing.assert_array_equal(sx.integrands("tau_log__", _sample()).values[..., 0], LOG_TAU)
+    np.testing.assert_array_equal(
+        sx.data.integrands("tau_log__", _sample()).values[..., 0], LOG_TAU
+    )
 
 
 def test_elements_are_called_as_arviz_calls_them() -> None:
-    found = sx.integrands(["tau", "theta"], _sample())
+    found = sx.data.integrands(["tau", "theta"], _sample())
     assert found.names == tuple(arviz_stats.summary(_tree()).index)
 
 
 @pytest.mark.parametrize("name", ["theta[Deerfield]", "theta[1]"])
 def test_an_element_by_label_or_position(name: str) -> None:
-    found = sx.integrands({"second": name}, _sample())
+    found = sx.data.integrands({"second": name}, _sample())
     assert found.names == ("second",)
     np.testing.assert_array_equal(found.values[..., 0], THETA[..., 1])
 
@@ -57,15 +59,15 @@ def test_an_element_by_label_or_position(name: str) -> None:
 def test_labels_come_before_positions() -> None:
     data = xarray.Dataset({"b": (("chain", "draw", "k"), THETA)}, {"k": [2, 1, 0]})
     sample = sx.Sample(THETA, -THETA, variables=data)
-    np.testing.assert_array_equal(sx.integrands("b[2]", sample).values[..., 0], THETA[..., 0])
+    np.testing.assert_array_equal(sx.data.integrands("b[2]", sample).values[..., 0], THETA[..., 0])
 
 
 def test_log_likelihoods_by_path_and_as_a_group() -> None:
     for name in ("log_likelihood/y", "log_likelihood"):
-        found = sx.integrands(name, _sample())
+        found = sx.data.integrands(name, _sample())
         np.testing.assert_array_equal(found.values, Y)
         assert found.names[7] == "log_likelihood/y[7]"
-    assert sx.integrands("log_likelihood/y[7]", _sample()).values.shape == (4, 50, 1)
+    assert sx.data.integrands("log_likelihood/y[7]", _sample()).values.shape == (4, 50, 1)
 
 
 def test_functions_of_several_variables() -> None:
@@ -73,20 +75,20 @@ def test_functions_of_several_variables() -> None:
         "ratio": lambda theta, tau: theta / tau,
         "numpy": lambda tau, *, theta: np.hypot(tau, theta[0]),
     }
-    found = sx.integrands(f, _sample())
+    found = sx.data.integrands(f, _sample())
     np.testing.assert_allclose(found.values[..., :3], THETA / np.exp(LOG_TAU)[..., None])
     np.testing.assert_allclose(found.values[..., 3], np.hypot(np.exp(LOG_TAU), THETA[..., 0]))
 
 
 def test_a_function_of_anything_else_gets_the_unconstrained_draw() -> None:
-    found = sx.integrands({"sum": lambda z, power=2: jnp.sum(z**power)}, _sample())
+    found = sx.data.integrands({"sum": lambda z, power=2: jnp.sum(z**power)}, _sample())
     np.testing.assert_allclose(found.values[..., 0], LOG_TAU**2 + (THETA**2).sum(-1))
 
 
 def test_columns_are_arguments_too() -> None:
     x = np.stack([LOG_TAU, THETA[..., 0], THETA[..., 1]], axis=-1)
     sample = sx.Sample(x, -x, ["mu", "beta[0]", "beta[1]"])
-    found = sx.integrands(lambda mu, beta: mu * beta, sample)
+    found = sx.data.integrands(lambda mu, beta: mu * beta, sample)
     np.testing.assert_allclose(found.values, LOG_TAU[..., None] * THETA[..., :2])
 
 
@@ -94,22 +96,22 @@ def test_an_unknown_argument_is_named() -> None:
     with pytest.raises(
         ValueError, match=r"a function of tau, sigma, but the sample has no sigma: it has tau"
     ):
-        sx.integrands(lambda tau, sigma: tau * sigma, _sample())
+        sx.data.integrands(lambda tau, sigma: tau * sigma, _sample())
 
 
 def test_an_unknown_name_lists_what_there_is() -> None:
     with pytest.raises(ValueError, match=r"'sigma': the sample has tau, theta, tau_log__\. Use"):
-        sx.integrands("sigma", _sample())
+        sx.data.integrands("sigma", _sample())
     with pytest.raises(
         KeyError, match=r"has no element \[Eton\]: its elements are theta\[Choate\]"
     ):
-        sx.integrands("theta[Eton]", _sample())
+        sx.data.integrands("theta[Eton]", _sample())
 
 
 def test_blocks_keep_their_variables() -> None:
     blocks = list(_sample().blocks(20))
     assert [block.length for block in blocks[:3]] == [20, 20, 10]
-    tau = np.concatenate([sx.integrands("tau", block).values for block in blocks], axis=1)
+    tau = np.concatenate([sx.data.integrands("tau", block).values for block in blocks], axis=1)
     np.testing.assert_array_equal(tau[0, :, 0], np.exp(LOG_TAU).ravel())
 
 
@@ -129,13 +131,13 @@ def test_variables_of_other_draws_are_refused() -> None:
 
 def test_what_is_no_tree_is_refused() -> None:
     with pytest.raises(TypeError, match="variables of type list: give a DataTree"):
-        sx.Variables([1, 2])
+        sx.data.Variables([1, 2])
     with pytest.raises(ValueError, match=r"hold no 'posterior' with axes \(chain, draw\)"):
-        sx.Variables(xarray.Dataset({"a": ("k", np.zeros(3))}))
+        sx.data.Variables(xarray.Dataset({"a": ("k", np.zeros(3))}))
 
 
 def test_a_variable_as_a_labelled_array() -> None:
-    variables = sx.Variables(_tree())
+    variables = sx.data.Variables(_tree())
     assert variables["theta"].dims == ("chain", "draw", "school")
     assert repr(variables) == "Variables(tau, theta; groups log_likelihood)"
     with pytest.raises(KeyError, match="no variable is called 'sigma': there are tau, theta"):

@@ -128,7 +128,7 @@ class TestInstability:
 
     def test_enters_the_error_of_a_near_interpolation(self) -> None:
         """The series alone would say less than half of the error that is reckoned with."""
-        family = sx.KernelTranslates(sx.SquaredExponential(3.0))
+        family = sx.KernelTranslates(sx.kernels.SquaredExponential(3.0))
         z, bare = [], []
         for seed in range(40):
             sample = BANANA.sample(seed, chains=4, length=50)

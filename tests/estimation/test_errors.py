@@ -99,7 +99,7 @@ def test_t_intervals_cover_where_normal_ones_do_not() -> None:
     series = rng.normal(size=(4, 50, 2000))
     for t in range(1, 50):
         series[:, t] = 0.9 * series[:, t - 1] + np.sqrt(1 - 0.81) * series[:, t]
-    found = sx.chain_statistics(series)
+    found = sx.chains.chain_statistics(series)
     from steinax.chains import t_quantile
 
     z = np.abs(found.mean / found.mcse)

@@ -16,7 +16,7 @@ FOUND = sx.estimate(TARGET.functions, SAMPLE)
 
 class TestNumbers:
     def test_plain_columns_are_those_of_arviz(self) -> None:
-        values = sx.integrands(TARGET.functions, SAMPLE).values
+        values = sx.data.integrands(TARGET.functions, SAMPLE).values
         np.testing.assert_allclose(FOUND.plain_value, values.mean((0, 1)), rtol=1e-13)
         for k in range(values.shape[-1]):
             expected = array_stats.mcse(values[..., k], method="mean")
@@ -92,7 +92,7 @@ class TestScale:
             np.testing.assert_allclose(many.mcse[k], alone.mcse[0], rtol=1e-8)
 
     def test_arrays_are_estimated_like_functions(self) -> None:
-        values = sx.integrands(TARGET.functions, SAMPLE).values
+        values = sx.data.integrands(TARGET.functions, SAMPLE).values
         np.testing.assert_allclose(
             sx.estimate(values, SAMPLE).value, FOUND.value, rtol=0, atol=1e-13
         )

@@ -154,7 +154,8 @@ class TestPlan:
     def test_blocks_fit_the_budget(self) -> None:
         wide = {"f": np.broadcast_to(F[..., :1], (4, 60, 50_000))}
         small, large = (
-            sx.memory_plan(wide, SAMPLE, sx.Polynomial(2), memory=memory) for memory in (4e8, 3e9)
+            sx.estimation.memory_plan(wide, SAMPLE, sx.Polynomial(2), memory=memory)
+            for memory in (4e8, 3e9)
         )
         assert small.total <= 4e8
         assert small.blocks > large.blocks >= 1

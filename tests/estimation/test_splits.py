@@ -50,7 +50,7 @@ class TestFolds:
 class TestHonesty:
     def test_held_out_draws_do_not_reach_their_own_fit(self) -> None:
         """Changing f on one fold changes nothing of g there: f - g moves by as much as f."""
-        f = np.asarray(sx.integrands(lambda x: jnp.sin(x[1]), SAMPLE).values)
+        f = np.asarray(sx.data.integrands(lambda x: jnp.sin(x[1]), SAMPLE).values)
         moved = f.copy()
         moved[1] += 100.0
         plain, other = (_held_out_series(values) for values in (f, moved))
@@ -79,7 +79,7 @@ def _held_out_series(values: np.ndarray) -> np.ndarray:
     from steinax.fitting import prepare, random_key
 
     with precision(np.float64):
-        wanted = sx.integrands(values, SAMPLE)
+        wanted = sx.data.integrands(values, SAMPLE)
         family = sx.Polynomial(2) + sx.KernelTranslates()
         problem, _ = prepare(wanted, SAMPLE, family, None, None)
         return sx.CrossFit(4).control(problem, 4, sx.Exact(), random_key(None)).rest

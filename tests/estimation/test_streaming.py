@@ -17,7 +17,7 @@ from steinax.estimation._stream_runs import Working
 from steinax.estimation._streaming import stream_held_out, stream_problem
 
 F = {"sine": lambda x: jnp.sin(x[0] + x[1]), "norm": lambda x: jnp.sum(x**2), "first": "x[0]"}
-KERNEL = sx.KernelTranslates(sx.SquaredExponential(1.5), sx.Landmarks(40))
+KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(1.5), sx.Landmarks(40))
 FAMILIES = {"polynomial": sx.Polynomial(2), "landmarks": KERNEL, "sum": sx.Polynomial(1) + KERNEL}
 FIELDS = ("value", "mcse", "ess", "rhat", "freedom", "plain_value", "plain_mcse", "batches")
 
@@ -46,7 +46,7 @@ def test_is_least_squares_without_each_fold(name: str) -> None:
     """Features of all draws at once, and a dense fit to those outside each fold."""
     of, working = sample(), Working(threads=1)
     stream = sx.Stream.from_arrays(of.draws, of.scores, block=50)
-    wanted, f = sx.integrands(F, of), sx.integrands(F, of).values.reshape(of.size, -1)
+    wanted, f = sx.data.integrands(F, of), sx.data.integrands(F, of).values.reshape(of.size, -1)
     folds = sx.CrossFit().boundaries(of.chains, of.length)
     with precision(np.float64):
         problem, coordinates, n, _ = stream_problem(stream, FAMILIES[name], None, None, working)

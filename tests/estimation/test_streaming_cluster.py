@@ -19,7 +19,7 @@ from full import only_full
 
 ROOT = Path(__file__).parents[2]
 F = {"sine": lambda x: jnp.sin(x[0] + x[1]), "tau": "tau"}
-KERNEL = sx.KernelTranslates(sx.SquaredExponential(1.5), sx.Landmarks(40))
+KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(1.5), sx.Landmarks(40))
 FAMILIES = {"polynomial": sx.Polynomial(2), "sum": sx.Polynomial(1) + KERNEL}
 
 
@@ -69,7 +69,7 @@ def test_a_corrupt_chunk_is_named_by_a_worker(sample, client, tmp_path: Path) ->
     stream = sx.from_zarr(tmp_path / "a.zarr")
     with (tmp_path / "a.zarr/sample_stats/unconstrained_draw/c/2/0/0").open("r+b") as file:
         file.truncate(1000)
-    with pytest.raises(sx.CorruptChunkError) as caught:
+    with pytest.raises(sx.working.CorruptChunkError) as caught:
         sx.estimate(F, stream, client=client)
     assert caught.value.chunk == (2, 0, 0)
 

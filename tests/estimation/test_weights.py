@@ -18,7 +18,7 @@ from steinax.solvers._linear_system import linear_terms
 
 TARGET = targets.banana(3)
 SAMPLE = TARGET.sample(0, chains=4, length=60)
-WANTED = sx.integrands(TARGET.functions, SAMPLE)
+WANTED = sx.data.integrands(TARGET.functions, SAMPLE)
 BOTH = sx.Polynomial(2) + sx.KernelTranslates()
 LANDMARKS = sx.KernelTranslates(centres=sx.Landmarks(30))
 FITS = {

@@ -24,7 +24,7 @@ def _samples() -> list[sx.Sample]:
     ]
 
 
-def _same(one: sx.Estimates, other: sx.Estimates) -> None:
+def _same(one: sx.farm.Estimates, other: sx.farm.Estimates) -> None:
     assert one.names == other.names
     assert one.status.tolist() == other.status.tolist()
     assert one.reason.tolist() == other.reason.tolist()
@@ -123,7 +123,7 @@ def test_a_batch_on_disk(tmp_path: Path) -> None:
 
 
 def test_a_task_is_pickled() -> None:
-    task = sx.FarmTask(posterior_zoo.square, sx.Polynomial(1))
+    task = sx.farm.FarmTask(posterior_zoo.square, sx.Polynomial(1))
     samples = _samples()
     again = pickle.loads(pickle.dumps(task))
     _same(again(samples), task(samples))
@@ -134,11 +134,11 @@ def test_a_task_is_pickled() -> None:
 @pytest.mark.slow
 def test_processes_give_the_same_rows() -> None:
     """What Spark and Ray do: the task and the samples are pickled and sent to other processes."""
-    task, samples = sx.FarmTask(posterior_zoo.square), _samples()
+    task, samples = sx.farm.FarmTask(posterior_zoo.square), _samples()
     parts = [samples[:3], samples[3:]]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        rows = sx.Estimates.concatenate(pool.map(task, parts))
-    _same(rows, sx.Estimates.concatenate(map(task, parts)))
+        rows = sx.farm.Estimates.concatenate(pool.map(task, parts))
+    _same(rows, sx.farm.Estimates.concatenate(map(task, parts)))
 
 
 @pytest.mark.slow
@@ -166,11 +166,11 @@ def test_a_cluster_gives_the_same_rows(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_bag_of_samples() -> None:
     """The task is all that a dask bag needs."""
     bag = pytest.importorskip("dask.bag")
-    samples, task = _samples(), sx.FarmTask(posterior_zoo.square)
+    samples, task = _samples(), sx.farm.FarmTask(posterior_zoo.square)
     rows = (
         bag.from_sequence(samples, npartitions=2).map_partitions(task).compute(scheduler="threads")
     )
-    _same(sx.Estimates.concatenate(rows), task(samples))
+    _same(sx.farm.Estimates.concatenate(rows), task(samples))
 
 
 def test_rows_of_an_estimate() -> None:

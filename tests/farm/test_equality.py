@@ -17,7 +17,7 @@ def _functions(x):
     return jnp.concatenate([x, jnp.stack([x[0] * x[1], jnp.tanh(x[2]), jnp.sum(x**2)])])
 
 
-def _agree(rows: sx.Estimates, i: int, alone: sx.Estimate, f: np.ndarray) -> None:
+def _agree(rows: sx.farm.Estimates, i: int, alone: sx.Estimate, f: np.ndarray) -> None:
     rounding = 1e-13 * np.abs(f).max(axis=(0, 1))
     exact = np.asarray(alone.mcse) < 10 * rounding  # nothing is left of f but rounding
     for number in NUMBERS:
@@ -36,7 +36,7 @@ def test_a_zoo_of_posteriors(degree: int) -> None:
     assert rows.ok.all(), rows
     for i in range(len(rows)):
         sample = sx.Sample(draws[i], scores[i])
-        f = sx.integrands(_functions, sample)
+        f = sx.data.integrands(_functions, sample)
         _agree(rows, i, sx.estimate(f, sample, sx.Polynomial(degree)), f.values)
 
 
@@ -56,7 +56,7 @@ def test_other_shapes(chains: int, length: int, dim: int) -> None:
 @pytest.mark.parametrize(
     "family", [sx.Polynomial(3), sx.KernelTranslates()], ids=["cubic", "kernel"]
 )
-def test_other_families_go_one_by_one(family: sx.AbstractFamily) -> None:
+def test_other_families_go_one_by_one(family: sx.families.AbstractFamily) -> None:
     draws, scores = zoo(1)
     part = slice(0, 2)
     rows = sx.estimate_many("x", sx.Batch(draws[part, :, :50], scores[part, :, :50]), family)

@@ -9,11 +9,11 @@ import steinax as sx
 from steinax.kernels import _matrix
 
 KERNELS = [
-    sx.SquaredExponential(2.0),
-    sx.Matern52(2.0),
-    sx.InverseMultiquadric(2.0),
-    sx.DampedGaussian(0.1, 2.0),
-    sx.SquaredExponential(2.0) + sx.Matern52(3.0),
+    sx.kernels.SquaredExponential(2.0),
+    sx.kernels.Matern52(2.0),
+    sx.kernels.InverseMultiquadric(2.0),
+    sx.kernels.DampedGaussian(0.1, 2.0),
+    sx.kernels.SquaredExponential(2.0) + sx.kernels.Matern52(3.0),
 ]
 
 
@@ -22,7 +22,7 @@ def points(n: int, dim: int, seed: int = 0) -> tuple[jax.Array, jax.Array]:
     return jnp.asarray(rng.normal(size=(n, dim))), jnp.asarray(rng.normal(size=(n, dim)))
 
 
-def one_by_one(kernel: sx.AbstractKernel, left, right) -> np.ndarray:
+def one_by_one(kernel: sx.kernels.AbstractKernel, left, right) -> np.ndarray:
     """A pair at a time, with no product of matrices."""
     n, m = len(left[0]), len(right[0])
     i, j = np.divmod(np.arange(n * m), m)
@@ -42,7 +42,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
 @pytest.mark.parametrize("n, dim", [(23, 3), (23, 7)])  # tiles with a rest, and panels
-def test_every_order_of_work_gives_the_same(kernel: sx.AbstractKernel, n: int, dim: int) -> None:
+def test_every_order_of_work_gives_the_same(
+    kernel: sx.kernels.AbstractKernel, n: int, dim: int
+) -> None:
     with jax.enable_x64(True):
         own, other = points(n, dim), points(9, dim, seed=1)
         matrix = jax.jit(

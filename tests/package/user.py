@@ -22,8 +22,8 @@ def means(sample: sx.Sample) -> sx.Estimate:
     assert_type(est, sx.Estimate)
     assert_type(est["norm"], sx.Estimate)
     assert_type(est.names, tuple[str, ...])
-    assert_type(est.audit, sx.AuditReport | None)
-    assert_type(est.candidates, sx.Candidates | None)
+    assert_type(est.audit, sx.auditing.AuditReport | None)
+    assert_type(est.candidates, sx.estimation.Candidates | None)
     low, high = est.interval(0.95).T
     print(float(low[0]), float(high[0]), est.covariance.shape)
     assert_type(est.derived({"twice": lambda mean: 2 * mean["norm"]}), sx.Estimate)
@@ -31,7 +31,9 @@ def means(sample: sx.Sample) -> sx.Estimate:
 
 
 def parts(sample: sx.Sample) -> sx.ControlVariate:
-    family = sx.Polynomial(1) + sx.KernelTranslates(sx.Matern52(sx.MedianHeuristic()))
+    family = sx.Polynomial(1) + sx.KernelTranslates(
+        sx.kernels.Matern52(sx.kernels.MedianHeuristic())
+    )
     network = sx.Network(8)
     for one in (sx.CrossFit(), sx.HoldOut(), sx.InSample()):
         assert_type(sx.estimate("x", sample, sx.Polynomial(1), split=one), sx.Estimate)
@@ -45,13 +47,13 @@ def tables(sample: sx.Sample) -> None:
     assert_type(sx.summary(sample), pd.DataFrame)
     assert_type(sx.summary(sample, fmt="xarray", quick=True), xr.Dataset)
     weighted = sx.weigh(sample, sx.Polynomial(2))
-    assert_type(weighted, sx.WeightedDraws)
+    assert_type(weighted, sx.estimation.WeightedDraws)
     assert_type(weighted.sd("x"), sx.Estimate)
     assert_type(weighted.quantile("x", [0.05, 0.95]), sx.Estimate)
-    assert_type(sx.audit(sample), sx.AuditReport)
+    assert_type(sx.audit(sample), sx.auditing.AuditReport)
     assert_type(sx.citations(weighted).bibtex, str)
     batch = sx.Batch(np.stack([sample.draws] * 2), np.stack([sample.scores] * 2))
-    assert_type(sx.estimate_many("x", batch), sx.Estimates)
+    assert_type(sx.estimate_many("x", batch), sx.farm.Estimates)
     assert_type(sx.__version__, str)
 
 

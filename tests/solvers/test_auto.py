@@ -14,7 +14,7 @@ from steinax.objectives import default_penalties
 from steinax.solvers import Problem
 
 
-def _problem(family: sx.AbstractFamily, n: int, dim: int) -> Problem:
+def _problem(family: sx.families.AbstractFamily, n: int, dim: int) -> Problem:
     """A problem of a given shape; only the shapes matter to the choice."""
     x, penalties = np.zeros((n, dim)), default_penalties(family, n, dim)
     return Problem(family, penalties, sx.LeastSquares(), x, x, np.zeros((n, 1)))
@@ -30,27 +30,45 @@ def _problem(family: sx.AbstractFamily, n: int, dim: int) -> Problem:
         (sx.Polynomial(2), 2000, 200, sx.ConjugateGradient, "2000 unknowns, fewer"),
         (sx.Polynomial(2), 4000, 500, sx.ConjugateGradient, "4000 unknowns, fewer"),
         (sx.Polynomial(2), 10_000, 61, sx.ConjugateGradient, "1952 unknowns, fewer"),
-        (sx.KernelTranslates(sx.SquaredExponential(1.0)), 1000, 10, sx.Exact, "1000 unknowns"),
-        (sx.KernelTranslates(sx.SquaredExponential(1.0)), 4000, 61, sx.Exact, "4000 unknowns"),
+        (
+            sx.KernelTranslates(sx.kernels.SquaredExponential(1.0)),
+            1000,
+            10,
+            sx.Exact,
+            "1000 unknowns",
+        ),
+        (
+            sx.KernelTranslates(sx.kernels.SquaredExponential(1.0)),
+            4000,
+            61,
+            sx.Exact,
+            "4000 unknowns",
+        ),
         (sx.Polynomial(3), 100_000, 10, sx.Exact, "285 unknowns"),
         (sx.Polynomial(2), 6000, 120, sx.ConjugateGradient, "6000 unknowns, fewer"),
-        (sx.KernelTranslates(sx.SquaredExponential(1.0)), 4000, 10, sx.Exact, "4000 unknowns"),
         (
-            sx.KernelTranslates(sx.SquaredExponential(1.0)),
+            sx.KernelTranslates(sx.kernels.SquaredExponential(1.0)),
+            4000,
+            10,
+            sx.Exact,
+            "4000 unknowns",
+        ),
+        (
+            sx.KernelTranslates(sx.kernels.SquaredExponential(1.0)),
             16_000,
             10,
             sx.ConjugateGradient,
             "16000 unknowns, fewer",
         ),
         (
-            sx.KernelTranslates(sx.SquaredExponential(1.0)),
+            sx.KernelTranslates(sx.kernels.SquaredExponential(1.0)),
             100_000,
             10,
             sx.Nystrom,
             "too many for a matrix of their pairs, so on landmarks, not exact",
         ),
         (
-            sx.KernelTranslates(sx.SquaredExponential(1.0), sx.Landmarks(300)),
+            sx.KernelTranslates(sx.kernels.SquaredExponential(1.0), sx.Landmarks(300)),
             9000,
             2,
             sx.Exact,

@@ -142,7 +142,7 @@ def test_refusal_says_what_to_do(name) -> None:
 def test_integrands_must_be_functions() -> None:
     sample = targets.skewed(3).sample(0, chains=1, length=400)
     with pytest.raises(ValueError, match="as functions of the draw"):
-        sx.estimate(sx.integrands("x", sample), _stream(sample))
+        sx.estimate(sx.data.integrands("x", sample), _stream(sample))
 
 
 def test_chains_must_be_of_equal_length() -> None:

@@ -12,7 +12,7 @@ from steinax.fitting import prepare
 from steinax.solvers import Problem, evaluate
 
 KEY = jax.random.key(0)
-KERNEL = sx.KernelTranslates(sx.SquaredExponential(1.5))
+KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(1.5))
 FOLDS = sx.CrossFit(4).boundaries(chains=4, length=50)
 CASES = {
     "kernel": (KERNEL, sx.NativeNorm(1e-3)),
@@ -31,7 +31,7 @@ def double_precision():
 def _problem(family, penalty, dim: int = 3) -> Problem:
     sample = targets.banana(dim).sample(0, chains=4, length=50)
     f = {"a": lambda x: jnp.sin(x[0]), "b": lambda x: x[1] + 9}
-    return prepare(sx.integrands(f, sample), sample, family, penalty, None)[0]
+    return prepare(sx.data.integrands(f, sample), sample, family, penalty, None)[0]
 
 
 def _values(solution, problem: Problem) -> np.ndarray:

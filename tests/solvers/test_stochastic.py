@@ -79,7 +79,7 @@ def test_key_decides_the_batches() -> None:
 def test_one_epoch_is_enough_where_the_coordinates_are_exact() -> None:
     """Point-SAGA starts from the minimum of the whitened problem."""
     _, sample = _skewed(dim=2)
-    family = sx.Polynomial(2) + sx.KernelTranslates(sx.DampedGaussian(0.1, 2.0))
+    family = sx.Polynomial(2) + sx.KernelTranslates(sx.kernels.DampedGaussian(0.1, 2.0))
     penalty = (sx.NoPenalty(), sx.NativeNorm(1e-6))
     fitted = [
         sx.fit(SMOOTH, sample, family, penalty=penalty, solver=solver).intercept
@@ -159,7 +159,7 @@ def test_training_stops_when_patience_runs_out() -> None:
 def test_training_finds_a_better_length_scale() -> None:
     target, sample = _skewed(length=100, dim=2)
     centres = sx.Landmarks(60)
-    bad = sx.KernelTranslates(sx.SquaredExponential(0.1), centres)
+    bad = sx.KernelTranslates(sx.kernels.SquaredExponential(0.1), centres)
     trained = sx.fit(
         SMOOTH, sample, bad, solver=sx.Stochastic(epochs=50, train_hyperparameters=True)
     )

@@ -37,7 +37,7 @@ class CountingNetwork(sx.Network):
 
 
 def _kernel(length_scale: float = 1.0) -> CountingKernel:
-    return CountingKernel(sx.SquaredExponential(length_scale), sx.Landmarks(20))
+    return CountingKernel(sx.kernels.SquaredExponential(length_scale), sx.Landmarks(20))
 
 
 def _network() -> CountingNetwork:

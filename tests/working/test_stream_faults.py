@@ -99,7 +99,7 @@ def test_a_chunk_cut_short_in_mid_run_is_named_and_mended_without_losing_the_res
 
     cutter = threading.Thread(target=cut)
     cutter.start()
-    with pytest.raises(sx.CorruptChunkError) as caught:
+    with pytest.raises(sx.working.CorruptChunkError) as caught:
         estimate(store, **working)
     cutter.join()
     chunk.write_bytes(whole)
@@ -118,14 +118,14 @@ def test_of_two_chunks_that_are_read_at_once_the_one_that_was_cut_is_named(tmp_p
     stored_posterior.write(store)
     chunk = store / "draws" / "c" / "1" / str(half) / "0"
     chunk.write_bytes(chunk.read_bytes()[:1000])
-    with pytest.raises(sx.CorruptChunkError) as caught:
+    with pytest.raises(sx.working.CorruptChunkError) as caught:
         estimate(store)
     assert (caught.value.array, caught.value.chunk) == ("draws", (1, half, 0))
     assert caught.value.file == str(chunk)
 
 
 def test_a_full_disk_under_an_estimate_changes_no_bit(store, undisturbed, small_disk):
-    with pytest.warns(sx.NotKeptWarning, match="No space left on device"):
+    with pytest.warns(sx.working.NotKeptWarning, match="No space left on device"):
         found = estimate(store, keep=small_disk / "kept")
     _assert_same(found, undisturbed)
     partly = len(_kept(small_disk))

@@ -117,7 +117,7 @@ def agreement(
         theirs = stored["draws"]
     worst = {}
     for name, values in (("long_run", long.values), ("posteriordb", theirs)):
-        plain = sx.chain_statistics(constants.integrands(values))
+        plain = sx.chains.chain_statistics(constants.integrands(values))
         rows = (plain.mean, plain.mcse, plain.mean, means, errors)
         z = standardised(Trials(*(np.asarray(row)[None] for row in rows)))
         worst[f"z_{name}"] = float(np.nanmax(np.abs(z)))
@@ -135,7 +135,7 @@ def measure(name: str, replicates: int, cache: str) -> list[dict]:
     calls = [estimate(one, constants) for one in each]
     means, errors = reference(long, constants)
     table = tabulate([found for found, _ in calls])
-    plain = [sx.chain_statistics(one.values) for one in each]
+    plain = [sx.chains.chain_statistics(one.values) for one in each]
     row = {
         "posterior": model.posterior,
         "dim": chains.draws.shape[2],

@@ -14,7 +14,7 @@ from steinax.solvers import Problem
 
 N, DIM = 2000, 10
 FOLDS = tuple((start, start + N // 10) for start in range(0, N, N // 10))
-KERNEL = sx.KernelTranslates(sx.SquaredExponential(float(np.sqrt(DIM))))
+KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(float(np.sqrt(DIM))))
 FAMILIES = {"kernel": KERNEL, "polynomial-kernel": sx.Polynomial(2) + KERNEL}
 
 

@@ -14,7 +14,7 @@ def test_gram(ratio, n: int, dim: int) -> None:
     """The bare operations write one matrix too, in one compiled pass over the products."""
     with jax.enable_x64(True):
         x = jnp.asarray(np.random.default_rng(0).normal(size=(n, dim)))
-        family = sx.KernelTranslates(sx.SquaredExponential(float(np.sqrt(dim))))
+        family = sx.KernelTranslates(sx.kernels.SquaredExponential(float(np.sqrt(dim))))
         state = family.setup(x, -x)
         ours = jax.jit(lambda x, s: family.cross_gram(state, x, s, x, s))
         bare = jax.jit(lambda x, s: jnp.exp(x @ x.T) + x @ s.T + s @ s.T)

@@ -20,7 +20,7 @@ def test_landmarks(ratio) -> None:
     with jax.enable_x64(True):
         generator = np.random.default_rng(0)
         x = jnp.asarray(generator.normal(size=(N, DIM)))
-        family = sx.KernelTranslates(sx.SquaredExponential(float(np.sqrt(DIM))))
+        family = sx.KernelTranslates(sx.kernels.SquaredExponential(float(np.sqrt(DIM))))
         f = jnp.sin(x[:, :1] + x[:, 1:2])
         problem = Problem(family, (sx.NativeNorm(1e-5),), LeastSquares(), x, -x, f)
         solver = sx.Nystrom(COUNT)

@@ -1,7 +1,7 @@
 import numpy as np
 
 from ..data import Sample
-from ._identities import identities
+from ._identities import identities, tested
 from ._integrity import integrity
 from ._naming import name_mistake
 from ._report import AuditReport, Finding
@@ -43,12 +43,28 @@ def audit(sample: Sample) -> AuditReport:
     draws = np.asarray(sample.draws, dtype=np.float64)
     scores = np.asarray(sample.scores, dtype=np.float64)
     with np.errstate(all="ignore"):  # what overflows is not a number, and fails
-        found = identities(draws, scores)
+        if sample.space is None:
+            found = identities(draws, scores)
+        else:
+            found = tested([sample.space.identities(draws, scores)], sample.dim)
         if not found.hold:
-            problems.insert(0, name_mistake(draws, scores, sample.names, found))
-    means, squares = found.limit
+            named = sample.space is None
+            mistake = (
+                name_mistake(draws, scores, sample.names, found) if named else _unnamed(sample)
+            )
+            problems.insert(0, mistake)
+    means, squares = found.limit if sample.space is None else (nothing, nothing)
     strength = float(found.strength.max())
     return AuditReport(tuple(problems), found.strength.size, means, squares, strength, diverging)
+
+
+def _unnamed(sample: Sample) -> Finding:
+    """The scores do not belong to the draws in a space where no mistake is known by name."""
+    message = (
+        f"the scores are not those of the draws on {sample.space!r}: its Stein identities fail. Check that "
+        "scores and draws are in the same order and that the space is the right one; see steinax.spaces."
+    )
+    return Finding("scores", message)
 
 
 def _short(sample: Sample) -> Finding:

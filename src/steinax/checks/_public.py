@@ -88,7 +88,7 @@ def check_kernel(
         second: and that of second order; None if it is too rough for one.
 
     >>> import steinax as sx
-    >>> check_kernel(sx.SquaredExponential(1.0))
+    >>> check_kernel(sx.kernels.SquaredExponential(1.0))
     """
     run(checks_for(kernel, first=first, second=second))
 

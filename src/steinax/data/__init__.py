@@ -5,10 +5,12 @@ from ._funnel import FunnelMap, find_funnel
 from ._gather_chains import gather_chains
 from ._integrands import Integrands, integrands
 from ._sample import Sample
+from ._space import AbstractSpace
 from ._stream import Stream
 from ._variables import Variables
 
 __all__ = [
+    "AbstractSpace",
     "AffineMap",
     "FunnelMap",
     "Integrands",

@@ -71,6 +71,19 @@ def as_reals(values: object, what: str) -> np.ndarray:
     return array
 
 
+def as_weights(logs: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Weights of mean 1 from their logarithms, (chain, draw)."""
+    found = as_reals(logs, "log_weights")
+    found = found[None] if found.ndim == 1 else found
+    if found.shape != shape or not np.isfinite(found).all():
+        raise ValueError(
+            f"log_weights have shape {found.shape} beside draws of {shape} (chain, draw): give one finite "
+            "logarithm for each draw, and leave out draws whose weight is zero."
+        )
+    weights = np.exp(found.astype(np.float64) - found.max())
+    return weights / weights.mean()
+
+
 def as_flags(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """True or false for each draw, (chain, draw)."""
     flags = np.asarray(values)

@@ -3,12 +3,13 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike, DTypeLike
 
 from .._types import AnyArray, Chains, Points
-from ._arrays import as_chains, as_flags
+from ._arrays import as_chains, as_flags, as_weights
 from ._labels import common, unlabelled
+from ._space import AbstractSpace, check_draws
 from ._variables import Variables
 
 
@@ -29,6 +30,9 @@ class Sample(eqx.Module):
         diverging: which draws ended in a divergence, (chain, draw), for the audit to count.
         variables: the model's own quantities on every draw, where they are constrained, to be asked
             for by name: a DataTree with a group `posterior`, or a Dataset. Adapters fill it.
+        log_weights: logarithms of importance weights, (chain, draw), of draws from another density than
+            that of the scores; any constant may be added to all.
+        space: where the draws live, one of `steinax.spaces`; all of R^d by default.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -41,6 +45,8 @@ class Sample(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     diverging: Bool[AnyArray, "chain draw"] | None
     variables: Variables | None = eqx.field(static=True)
+    weights: Float[AnyArray, "chain draw"] | None  # of mean 1
+    space: AbstractSpace | None
 
     def __init__(
         self,
@@ -50,6 +56,8 @@ class Sample(eqx.Module):
         dtype: DTypeLike = np.float64,
         diverging: ArrayLike | None = None,
         variables: Any = None,
+        log_weights: ArrayLike | None = None,
+        space: AbstractSpace | None = None,
     ):
         draws, of_draws = unlabelled(draws)
         scores, of_scores = unlabelled(scores)
@@ -63,6 +71,10 @@ class Sample(eqx.Module):
             )
         self.names = as_names(common(of_draws, of_scores) if names is None else names, self.dim)
         self.diverging = None if diverging is None else as_flags(diverging, self.draws.shape[:2])
+        self.weights = (
+            None if log_weights is None else as_weights(log_weights, self.draws.shape[:2])
+        )
+        self.space = check_draws(space, self.draws)
         self.variables = None if variables is None else Variables(variables)
         if self.variables is not None and self.variables.sizes != self.draws.shape[:2]:
             raise ValueError(
@@ -112,7 +124,17 @@ class Sample(eqx.Module):
                 part = slice(start, start + size)
                 flags = None if self.diverging is None else self.diverging[chain, part]
                 also = None if self.variables is None else self.variables.part(chain, part)
-                yield Sample(draws[part], scores[part], self.names, self.dtype, flags, also)
+                weights = None if self.weights is None else np.log(self.weights[chain, part])
+                yield Sample(
+                    draws[part],
+                    scores[part],
+                    self.names,
+                    self.dtype,
+                    flags,
+                    also,
+                    weights,
+                    self.space,
+                )
 
     def __repr__(self) -> str:
         names = self.names if self.variables is None else self.variables.names

@@ -88,6 +88,7 @@ def estimate(
         raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")
     found = columns(f, sample)
     report = audited(sample, audit)
+    family = _of_space(sample) if family is None else family
     if family is None:
         _refuse(split, penalty, objective, solver)
         plan = plan_blocks(len(found.names), sample, None, found.extra, memory)
@@ -112,6 +113,11 @@ def _fitted(
     controlled = control(jnp.asarray(wanted.values).reshape(problem.x.shape[0], -1))
     chosen = (describe(problem.family),) * len(wanted.names)
     return _assemble(wanted, controlled, chosen)
+
+
+def _of_space(sample: Sample) -> AbstractFamily | None:
+    """The family of the space that the draws live in; on all of R^d it is chosen from the draws."""
+    return None if sample.space is None else sample.space.family(sample.size, sample.dim)
 
 
 def _refuse(*given: object) -> None:

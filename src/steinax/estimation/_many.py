@@ -43,7 +43,7 @@ def memory_plan(
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
     >>> f = {"f": np.broadcast_to(x[..., :1], (4, 250, 100_000))}
-    >>> plan = sx.memory_plan(f, sx.Sample(x, -x), sx.Polynomial(2), memory=1e9)
+    >>> plan = sx.estimation.memory_plan(f, sx.Sample(x, -x), sx.Polynomial(2), memory=1e9)
     >>> plan.total <= 1e9, plan.blocks > 1
     (True, True)
     """

@@ -25,7 +25,8 @@ class KernelTranslates(AbstractLinearFamily):
         centres: the draws $x_j$: `AllDraws()` or `Landmarks(count)`.
         operator: $\mathcal{L}$.
 
-    >>> from steinax import Landmarks, Matern52
+    >>> from steinax import Landmarks
+    >>> from steinax.kernels import Matern52
     >>> family = KernelTranslates(Matern52(), centres=Landmarks(100))
     """
 

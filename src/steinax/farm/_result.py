@@ -90,7 +90,7 @@ class Estimates(eqx.Module):
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(3, 4, 250, 2))
         >>> found = sx.estimate_many("x", sx.Batch(x, -x))
-        >>> len(sx.Estimates.concatenate([found, found[:2]]))
+        >>> len(sx.farm.Estimates.concatenate([found, found[:2]]))
         5
         """
         return from_table(merged(part._table() for part in parts))

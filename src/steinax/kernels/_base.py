@@ -71,7 +71,7 @@ class Sum(AbstractKernel):
     """The sum of two kernels; its Stein kernel is the sum of theirs.
 
     >>> import jax.numpy as jnp
-    >>> from steinax import Matern52, SquaredExponential
+    >>> from steinax.kernels import Matern52, SquaredExponential
     >>> kernel = SquaredExponential(1.0) + Matern52(2.0)
     >>> float(kernel(jnp.zeros(2), jnp.zeros(2)))
     2.0
@@ -94,7 +94,7 @@ class Product(AbstractKernel):
     """The product of two kernels; its Stein kernel comes by automatic differentiation.
 
     >>> import jax.numpy as jnp
-    >>> from steinax import DampedGaussian, Matern52
+    >>> from steinax.kernels import DampedGaussian, Matern52
     >>> kernel = DampedGaussian(0.1, 1.0) * Matern52(2.0)
     >>> float(kernel(jnp.zeros(2), jnp.zeros(2)))
     1.0

@@ -18,7 +18,7 @@ class AbstractHeuristic(eqx.Module):
     >>> class RootDimension(AbstractHeuristic):
     ...     def __call__(self, x):
     ...         return jnp.sqrt(float(x.shape[1]))
-    >>> from steinax import SquaredExponential
+    >>> from steinax.kernels import SquaredExponential
     >>> float(resolve(SquaredExponential(RootDimension()), np.zeros((3, 4))).length_scale)
     2.0
     """
@@ -69,7 +69,7 @@ def resolve(tree: PyTree, x: Points) -> PyTree:
     """Replace every heuristic in a kernel or a family by the number it gives on the draws.
 
     >>> import numpy as np
-    >>> from steinax import SquaredExponential
+    >>> from steinax.kernels import SquaredExponential
     >>> kernel = resolve(SquaredExponential(), np.array([[0.0], [1.0], [2.0]]))
     >>> round(float(kernel.length_scale), 4)
     0.7071

@@ -95,7 +95,7 @@ class RadialProduct(AbstractRadial):
     """The product of two radial kernels, radial again: derivatives by the rule of Leibniz.
 
     >>> import jax.numpy as jnp
-    >>> from steinax import InverseMultiquadric, SquaredExponential
+    >>> from steinax.kernels import InverseMultiquadric, SquaredExponential
     >>> kernel = SquaredExponential(1.0) * InverseMultiquadric(2.0)
     >>> float(kernel(jnp.zeros(2), jnp.zeros(2)))
     1.0

@@ -27,6 +27,11 @@ class AbstractOperator(eqx.Module):
     def acts_on_fields(self) -> bool:
         """Whether the operator acts on vector fields, or else on potentials."""
 
+    @property
+    def domain(self) -> str:
+        """Where it has mean zero: `"reals"`, or the word of one of `steinax.spaces`."""
+        return "reals"
+
     @abc.abstractmethod
     def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
         r"""The value of $\mathcal{L} u$ at one point.
@@ -70,6 +75,10 @@ class ScaledOperator(AbstractOperator):
     @property
     def acts_on_fields(self) -> bool:
         return self.operator.acts_on_fields
+
+    @property
+    def domain(self) -> str:
+        return self.operator.domain
 
     def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
         return self.factor * self.operator(u, x, score)

@@ -49,7 +49,7 @@ class WorkerLostError(RuntimeError):
 
         try:
             result = sx.estimate("mu", stream, client=Client(address), keep="kept")
-        except sx.WorkerLostError:  # the same folder: only what is missing is computed
+        except sx.working.WorkerLostError:  # the same folder: only what is missing is computed
             result = sx.estimate("mu", stream, client=Client(LocalCluster()), keep="kept")
     """
 
