@@ -86,9 +86,8 @@ def estimate(
         return _from_stream(f, sample, family, split, penalty, objective, solver, audit, working)
     if (client, keep) != (None, None):
         raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")
-    found = columns(f, sample)
+    found, family = columns(f, sample), family or _of_space(sample)
     report = audited(sample, audit)
-    family = _of_space(sample) if family is None else family
     if family is None:
         _refuse(split, penalty, objective, solver)
         plan = plan_blocks(len(found.names), sample, None, found.extra, memory)
