@@ -20,13 +20,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def rows_table(rows: Sequence[dict]) -> str:
     """Rows of equal keys as a Markdown table."""
     heads = list(rows[0])
-    return table(heads, [[_shown(row[head]) for head in heads] for row in rows])
+    return table(
+        [_shown(head) for head in heads], [[_shown(row[head]) for head in heads] for row in rows]
+    )
 
 
 def _shown(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value).replace("|", r"\|")
 
 
 def share(value: float, error: float | None = None) -> str:

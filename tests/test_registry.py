@@ -29,6 +29,19 @@ PUBLIC = [
 REGISTERED = {
     cls for table in registry.TABLES for row in table for cls in registry.classes(row.make())
 }
+REGISTERED |= {
+    cls
+    for row in registry.SPACES
+    for space in [row.make().space]
+    for part in (space, space.operator, space.potential_operator, space.family(100, 2))
+    for cls in registry.classes(part)
+}
+OF_SPACES = [name for name in sx.spaces.__all__ if not name.startswith("Abstract")]
+
+
+@pytest.mark.parametrize("name", OF_SPACES)
+def test_every_space_has_a_row(name: str) -> None:
+    assert getattr(sx.spaces, name) in REGISTERED, f"add a row for {name} to SPACES"
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -1,4 +1,4 @@
 """What goes past the paper, measured: weights, evidence, sparse fits, spaces, thinning and more.
 
-`python -m benchmarks.beyond NAME` prints a Markdown table, or JSON with `--json`; `--out docs/benchmarks` writes both.
+`python -m benchmarks.beyond NAME` prints a Markdown table, or JSON with `--json`; `--out FOLDER` writes both.
 """

@@ -28,6 +28,7 @@ _HOMES = {  # in the order in which data flows
     "operators": (
         "Langevin",
         "ScalarLangevin",
+        "Diffusion",
     ),
     "kernels": (),
     "families": (
@@ -38,6 +39,7 @@ _HOMES = {  # in the order in which data flows
         "Network",
         "RandomFeatures",
     ),
+    "spaces": (),
     "objectives": (
         "LeastSquares",
         "Variance",
@@ -52,6 +54,7 @@ _HOMES = {  # in the order in which data flows
         "ConjugateGradient",
         "Nystrom",
         "Stochastic",
+        "Sparse",
         "Spread",
     ),
     "fitting": (
@@ -76,8 +79,17 @@ _HOMES = {  # in the order in which data flows
         "estimate_many",
         "Batch",
     ),
+    "sharing": ("estimate_related",),
     "summarising": ("summary",),
     "citing": ("citations",),
+    "thinning": (
+        "ksd",
+        "thin",
+    ),
+    "tempering": (
+        "Tempered",
+        "evidence",
+    ),
     "plots": (
         "plot_estimate",
         "plot_worth",

@@ -7,6 +7,7 @@ from . import (
     operators as operators,
     kernels as kernels,
     families as families,
+    spaces as spaces,
     objectives as objectives,
     solvers as solvers,
     fitting as fitting,
@@ -14,8 +15,11 @@ from . import (
     auditing as auditing,
     estimation as estimation,
     farm as farm,
+    sharing as sharing,
     summarising as summarising,
     citing as citing,
+    thinning as thinning,
+    tempering as tempering,
     plots as plots,
     saving as saving,
 )
@@ -39,6 +43,7 @@ from .data import (
 from .operators import (
     Langevin as Langevin,
     ScalarLangevin as ScalarLangevin,
+    Diffusion as Diffusion,
 )
 from .families import (
     Polynomial as Polynomial,
@@ -62,6 +67,7 @@ from .solvers import (
     ConjugateGradient as ConjugateGradient,
     Nystrom as Nystrom,
     Stochastic as Stochastic,
+    Sparse as Sparse,
     Spread as Spread,
 )
 from .fitting import (
@@ -85,11 +91,20 @@ from .farm import (
     estimate_many as estimate_many,
     Batch as Batch,
 )
+from .sharing import estimate_related as estimate_related
 from .summarising import (
     summary as summary,
 )
 from .citing import (
     citations as citations,
+)
+from .thinning import (
+    ksd as ksd,
+    thin as thin,
+)
+from .tempering import (
+    Tempered as Tempered,
+    evidence as evidence,
 )
 from .plots import (
     plot_estimate as plot_estimate,

@@ -17,7 +17,8 @@ from ._serialise import from_bytes, to_bytes
 from ._show import describe
 from ._types import AnyArray, Key, PyTree
 from .data import AffineMap, Integrands, Sample, Stream, integrands, standardise
-from .data._affine import check_moves
+from .data._affine import DRAWS_PER_DIM, check_moves
+from .data._arrays import kish_size
 from .data._integrands import IntegrandSpec
 from .families import AbstractFamily
 from .kernels import resolve
@@ -27,7 +28,10 @@ from .objectives import (
     LeastSquares,
     choose_penalties,
 )
+from .operators import AbstractOperator
 from .solvers import AbstractSolver, Auto, Problem, Training, evaluate
+from .solvers._rows import root_of
+from .solvers._segments import of_chains
 
 
 class ControlVariate(eqx.Module):
@@ -127,8 +131,9 @@ def fit(
         )
     wanted = integrands(f, sample)
     with precision(sample.dtype), progress("fitting the control variate"):
-        problem, coordinates = prepare(wanted, sample, family, penalty, objective)
         solver = Auto() if solver is None else solver
+        penalty = solver.penalty if penalty is None else penalty
+        problem, coordinates = prepare(wanted, sample, family, penalty, objective)
         solution = solver.solve(problem, random_key(key))
         return ControlVariate(
             to_numpy(solution.family),
@@ -157,10 +162,25 @@ def prepare(
     check_moves(sample)
     _check_domain(family, sample)
     penalties = choose_penalties(penalty, family, sample.size, sample.dim)
-    objective = LeastSquares() if objective is None else objective
-    x, score, coordinates = _standardised(sample)
+    objective = (LeastSquares() if objective is None else objective).prepared(sample.length)
+    x, score, coordinates = _standardised(sample, family)
+    family = family if sample.space is None else _moved(family, coordinates)
     values = jnp.asarray(wanted.values).reshape(sample.size, -1)
-    return Problem(resolve(family, x), penalties, objective, x, score, values), coordinates
+    segment = None if objective.reach is None else of_chains(sample.chains, sample.length)
+    root = _root(sample, objective)
+    problem = Problem(resolve(family, x), penalties, objective, x, score, values, segment, root)
+    return problem, coordinates
+
+
+def _root(sample: Sample, objective: AbstractObjective) -> AnyArray | None:
+    """What the rows of a fit are scaled by, where draws have weights: see `root_of`."""
+    if sample.weights is not None and objective.reach is not None:
+        raise ValueError(
+            f"{type(objective).__name__} is for draws of equal weight that follow each other in a chain, and "
+            "these have importance weights: use objective=LeastSquares()."
+        )
+    root = root_of(sample.weights)
+    return None if root is None else jnp.asarray(root, sample.dtype)
 
 
 def _check_domain(family: AbstractFamily, sample: Sample) -> None:
@@ -176,17 +196,46 @@ def _check_domain(family: AbstractFamily, sample: Sample) -> None:
             )
 
 
-def _standardised(sample: Sample) -> tuple[AnyArray, AnyArray, AffineMap]:
-    if sample.space is None:
-        return standardised(sample.x, sample.score)
-    same = AffineMap(np.zeros(sample.dim), np.ones(sample.dim))  # a space keeps its coordinates
-    return jnp.asarray(sample.x), jnp.asarray(sample.score), same
+def _standardised(sample: Sample, family: AbstractFamily) -> tuple[AnyArray, AnyArray, AffineMap]:
+    if sample.space is None and not family.keeps_coordinates:
+        return standardised(sample.x, sample.score, *spread_of(sample))
+    if sample.space is None:  # each coordinate by itself
+        coordinates = standardise(jnp.asarray(sample.x), False, spread_of(sample)[1])
+        return *coordinates(jnp.asarray(sample.x), jnp.asarray(sample.score)), coordinates
+    coordinates = AffineMap(*sample.space.coordinates(sample.x))
+    x, score = coordinates(sample.x, sample.score)
+    return jnp.asarray(x), jnp.asarray(score), coordinates
 
 
-@jax.jit
-def standardised(x: AnyArray, score: AnyArray) -> tuple[jax.Array, jax.Array, AffineMap]:
+def _moved(family: AbstractFamily, coordinates: AffineMap) -> AbstractFamily:
+    """The family in the coordinates of a space: operators that know of places are moved along."""
+
+    def is_operator(node: PyTree) -> bool:
+        return isinstance(node, AbstractOperator)
+
+    def move(node: PyTree) -> PyTree:
+        return node.moved(coordinates.shift, coordinates.scale) if is_operator(node) else node
+
+    return jax.tree.map(move, family, is_leaf=is_operator)
+
+
+def spread_of(sample: Sample) -> tuple[bool | None, AnyArray | None]:
+    """Whether to whiten by a weighted covariance, and the weights: (n,), or None where it is not weighted.
+
+    Weights that are worth a handful of draws say less of the spread than the draws do.
+    """
+    if sample.weights is None or kish_size(sample.weights) < DRAWS_PER_DIM:
+        return None, None
+    whiten = kish_size(sample.weights) >= DRAWS_PER_DIM * sample.dim
+    return whiten, sample.weights.ravel().astype(sample.dtype)
+
+
+@jax.jit(static_argnums=2)
+def standardised(
+    x: AnyArray, score: AnyArray, whiten: bool | None = None, weights: AnyArray | None = None
+) -> tuple[jax.Array, jax.Array, AffineMap]:
     """Draws and scores in coordinates of mean 0 and covariance (or variances) 1, and those."""
-    coordinates = standardise(x)
+    coordinates = standardise(x, whiten, weights)
     return *coordinates(x, score), coordinates
 
 

@@ -11,6 +11,7 @@ from .adapters._stored import COLUMN, DRAWS, ORDER, SCORES, STATS
 from .data import Sample
 from .data._columns import as_dataset
 from .data._variables import AXES
+from .data._weights import refuse_weights
 from .estimation import Estimate, WeightedDraws
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def to_arviz(
     """
     import xarray
 
+    refuse_weights(sample, "a file of to_arviz or save")
     if sample.variables is None:
         tree = xarray.DataTree.from_dict({"posterior": as_dataset(sample)})
     else:

@@ -20,6 +20,9 @@ def audit(sample: Sample) -> AuditReport:
     When an identity fails, each common mistake is repaired in turn (sign, lag, order of columns,
     Jacobian, constrained draws, temperature), and the repair that makes all identities hold is named.
 
+    Where draws have importance weights, all expectations are weighted ones, and a heavy tail of the
+    weights is a finding: a remark if $\hat k$ is above 0.7, fatal above 1.
+
     Passing is not proof: the report's `limit` says how large an error could hide, and neither missed
     modes nor chains that have not converged show in these identities.
 
@@ -44,13 +47,16 @@ def audit(sample: Sample) -> AuditReport:
     scores = np.asarray(sample.scores, dtype=np.float64)
     with np.errstate(all="ignore"):  # what overflows is not a number, and fails
         if sample.space is None:
-            found = identities(draws, scores)
+            found = identities(draws, scores, sample.weights)
         else:
-            found = tested([sample.space.identities(draws, scores)], sample.dim)
+            own = sample.space.identities(draws, scores)
+            found = tested([own], sample.dim, sample.weights)
         if not found.hold:
             named = sample.space is None
             mistake = (
-                name_mistake(draws, scores, sample.names, found) if named else _unnamed(sample)
+                name_mistake(draws, scores, sample.names, found, sample.weights)
+                if named
+                else _unnamed(sample)
             )
             problems.insert(0, mistake)
     means, squares = found.limit if sample.space is None else (nothing, nothing)

@@ -3,9 +3,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
+from jaxtyping import Float
 
 from .._types import AnyArray, Chains
+from ..chains import linearised
 from ._errors import Means, means_and_errors
+
+type Weights = Float[AnyArray, "chain draw"] | None
 
 FALSE_ALARM = 2e-5  # nominal, of one audit: shared by its identities as Bonferroni has it
 MATERIAL = 0.02  # a smaller deviation is not reported, however sure: in standard deviations
@@ -69,7 +73,7 @@ class Identities:
         )[sort]
 
 
-def identities(draws: Chains, scores: Chains) -> Identities:
+def identities(draws: Chains, scores: Chains, weights: Weights = None) -> Identities:
     r"""Test the Stein identities of draws and scores.
 
     With $y_i$ the standardised dimension $i$, $\Sigma$ the covariance of the draws and $u = \Sigma s$
@@ -84,18 +88,19 @@ def identities(draws: Chains, scores: Chains) -> Identities:
     constant error of the scores adds to the estimate of $E[y_i]$ by a first-degree control variate,
     and that of $y_i u_i + 1$ what a linear one adds to $E[y_i^2]$, so these bound a bias. The bounded
     functions find what heavy tails hide from the others. Beyond 20 dimensions $z$ and $t$ are seen
-    along 20 random directions.
+    along 20 random directions. With weights all means are self-normalised weighted ones.
     """
-    y, u, z, t = _coordinates(draws, scores)
+    y, u, z, t = _coordinates(draws, scores, weights)
     dim, count = y.shape[2], z.shape[2]
     one = np.eye(count)
     pairs = (z[..., i : i + 1] * t + one[i] for i in range(count))
-    return tested(chain(own_identities(y, u), [t], pairs), dim)
+    return tested(chain(own_identities(y, u), [t], pairs), dim, weights)
 
 
-def tested(series: Iterable[Chains], dim: int) -> Identities:
+def tested(series: Iterable[Chains], dim: int, weights: Weights = None) -> Identities:
     """Series that are of mean zero when scores are right: how far off they are, and how sure that is."""
-    found = means_and_errors(np.concatenate([_batched(part) for part in series], axis=2))
+    each = [_batched(linearised(part, weights)) for part in series]
+    found = means_and_errors(np.concatenate(each, axis=2))
     rounding = np.finfo(np.float64).eps * (1.0 + np.abs(found.mean))
     error = np.maximum(found.error, rounding)
     return Identities(found.mean, error, *_critical(found), dim)
@@ -117,15 +122,18 @@ def _quartiles(y: Chains) -> AnyArray:
     return rows[:, np.arange(1, 4) * (rows.shape[1] - 1) // 4].T
 
 
-def _coordinates(draws: Chains, scores: Chains) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
+def _coordinates(
+    draws: Chains, scores: Chains, weights: Weights
+) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     """The standardised draws y, u, the whitened draws z and their scores t."""
     dim = draws.shape[2]
     n = draws.shape[0] * draws.shape[1]
-    y, scale = standardised(draws)
+    y, scale = standardised(draws, weights)
     s = scores * scale
     z, t, u = y, s, s
     if n >= DRAWS_PER_DIM * dim and dim > 1:
-        root = np.linalg.qr(y.reshape(n, dim), mode="r").T / np.sqrt(n - 1.0)
+        rows = y if weights is None else np.sqrt(weights / weights.mean())[..., None] * y
+        root = np.linalg.qr(rows.reshape(n, dim), mode="r").T / np.sqrt(n - 1.0)
         if np.abs(np.diag(root)).min() > 1e-7:
             t = s @ root
             u = t @ root.T
@@ -137,13 +145,14 @@ def _coordinates(draws: Chains, scores: Chains) -> tuple[AnyArray, AnyArray, Any
     return y, u, z, t
 
 
-def standardised(draws: Chains) -> tuple[AnyArray, AnyArray]:
+def standardised(draws: Chains, weights: Weights = None) -> tuple[AnyArray, AnyArray]:
     """Draws of mean 0 and variance 1 in each dimension, and the standard deviations they had."""
-    centred = draws - draws.mean(axis=(0, 1))
+    share = np.ones(1) if weights is None else (weights / weights.mean())[..., None]
+    centred = draws - (draws if weights is None else share * draws).mean(axis=(0, 1))
     size = np.maximum(np.abs(centred).max(axis=(0, 1)), np.finfo(np.float64).tiny)
     centred = centred / size  # squares of what is very large or small would not be numbers
     n = draws.shape[0] * draws.shape[1]
-    scale = np.sqrt((centred**2).sum(axis=(0, 1)) / (n - 1))
+    scale = np.sqrt((share * centred**2).sum(axis=(0, 1)) / (n - 1))
     return centred / scale, scale * size
 
 

@@ -4,13 +4,16 @@ import numpy as np
 
 from ..chains._rhat import split_rhat
 from ..data import Sample
+from ..data._arrays import kish_size
 from ._report import Finding
+from ._tails import pareto_khat
 
 STUCK = 0.98  # a chain that stays where it is for more than this part of its draws
 SLOW = 0.9  # Metropolis at its best stays for three draws in four
 STILL = 0.01  # of the pooled standard deviation, in every dimension: a chain that hardly moves
 DIVERGING = 0.1  # more than this part of the draws is fatal
 RHAT = 1.1
+HEAVY, HOPELESS = 0.7, 1.0  # k-hat of weights: averages converge slowly, or not at all
 SHOWN = 5
 
 
@@ -21,6 +24,7 @@ def integrity(sample: Sample) -> Iterator[Finding]:
     yield from _stuck(sample)
     yield from _divergences(sample)
     yield from _disagreement(sample)
+    yield from _weights(sample)
 
 
 def _constant(sample: Sample) -> Iterator[Finding]:
@@ -103,6 +107,21 @@ def _disagreement(sample: Sample) -> Iterator[Finding]:
             "cannot see that. Run them longer, and leave out the warm-up, before believing an error bar."
         )
         yield Finding("rhat", message, fatal=False, columns=columns)
+
+
+def _weights(sample: Sample) -> Iterator[Finding]:
+    """Importance weights of which a few make most of every average."""
+    if sample.weights is None:
+        return
+    khat = float(pareto_khat(sample.weights.reshape(-1, 1))[0])
+    if khat > HEAVY:  # false for NaN: weights that are all the same
+        message = (
+            f"the weights have a tail of k-hat {khat:.2f} and are worth {kish_size(sample.weights):.0f} of "
+            f"{sample.size} draws: above {HEAVY} a few of them make most of an average, and its error bar "
+            "is too short. Draw from a density nearer to the target, or with heavier tails; "
+            "steinax.data.pareto_smoothed(log_weights) helps a little."
+        )
+        yield Finding("weights", message, fatal=khat > HOPELESS)
 
 
 def listed(names: tuple[str, ...]) -> str:

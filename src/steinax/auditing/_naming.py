@@ -1,21 +1,28 @@
 import numpy as np
 
 from .._types import AnyArray, Chains
-from ._identities import Identities, identities
+from ._identities import Identities, Weights, identities
 from ._integrity import listed
 from ._repairs import STAGES
 from ._report import Finding
 
-WALL = 0.12  # a twentieth of the draws within this part of the way from the end to the median
+WALL = 0.2  # a twentieth of the draws within this part of the way from the end to the median
 
 
 def name_mistake(
-    draws: Chains, scores: Chains, names: tuple[str, ...], found: Identities
+    draws: Chains,
+    scores: Chains,
+    names: tuple[str, ...],
+    found: Identities,
+    weights: Weights = None,
 ) -> Finding:
     """The mistake whose repair makes the identities hold, the best one where several do."""
     for stage in STAGES:
-        tried = [repair for propose in stage for repair in propose(draws, scores, names)]
-        mended = [identities(repair.draws, repair.scores) for repair in tried]
+        tried = [repair for propose in stage for repair in propose(draws, scores, names, weights)]
+        mended = [
+            identities(one.draws, one.scores, None if weights is None else weights[:, one.kept])
+            for one in tried
+        ]
         holding = [
             (after.misfit + 2.0 * repair.fitted, place)
             for place, (repair, after) in enumerate(zip(tried, mended, strict=True))
@@ -23,6 +30,8 @@ def name_mistake(
         ]
         if holding:
             best = tried[min(holding)[1]]
+            if best.kind == "tempered" and _walls(draws).any():
+                break  # a truncated normal has the scores of a narrower one, but for its ends
             return Finding(best.kind, best.message, columns=best.columns)
     return _unnamed(draws, names, found)
 
@@ -41,7 +50,9 @@ def _unnamed(draws: Chains, names: tuple[str, ...], found: Identities) -> Findin
         message += (
             f"The draws of {listed(columns)} crowd at an end of their range: where a density does not "
             "vanish at the boundary of its support the identities do not hold. Transform them to the "
-            "whole line, with the Jacobian in the scores."
+            "whole line, with the Jacobian in the scores, or say where they live: "
+            "Sample(..., space=steinax.spaces.Box(lower, upper)), with -np.inf or np.inf where there is no "
+            "bound."
         )
         return Finding("boundary", message, columns=columns)
     message += (

@@ -5,6 +5,7 @@ import numpy as np
 
 from .._types import AnyArray, Chains
 from ._columns import choices
+from ._identities import Weights
 from ._integrity import listed
 
 Names = tuple[str, ...]
@@ -20,12 +21,13 @@ class Repair:
     message: str
     columns: Names = ()
     fitted: int = 0  # how many things were fitted to find it
+    kept: slice = slice(None)  # the draws of every chain that are left
 
 
-type Proposal = Callable[[Chains, Chains, Names], Iterator[Repair]]
+type Proposal = Callable[[Chains, Chains, Names, Weights], Iterator[Repair]]
 
 
-def sign(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]:
+def sign(draws: Chains, scores: Chains, names: Names, weights: Weights = None) -> Iterator[Repair]:
     """The gradient of minus the log density."""
     message = (
         "the scores have the wrong sign: the identities hold for -scores. A score is the gradient of "
@@ -34,26 +36,27 @@ def sign(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]:
     yield Repair("sign", draws, -scores, message)
 
 
-def lag(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]:
+def lag(draws: Chains, scores: Chains, names: Names, weights: Weights = None) -> Iterator[Repair]:
     """Scores of the draw before or after: right ones are the most aligned with their draws."""
-    now = alignment(draws, scores)
-    for word, x, s, slices in (
-        ("late", draws[:, :-1], scores[:, 1:], "draws[:, :-1] with scores[:, 1:]"),
-        ("early", draws[:, 1:], scores[:, :-1], "draws[:, 1:] with scores[:, :-1]"),
+    now, first, last = alignment(draws, scores, weights), slice(None, -1), slice(1, None)
+    for word, kept, moved, slices in (
+        ("late", first, last, "draws[:, :-1] with scores[:, 1:]"),
+        ("early", last, first, "draws[:, 1:] with scores[:, :-1]"),
     ):
-        if alignment(x, s) > now:
+        x, s, own = draws[:, kept], scores[:, moved], None if weights is None else weights[:, kept]
+        if alignment(x, s, own) > now:
             message = (
                 f"the scores are one draw {word}: the identities hold when they are shifted by one "
                 f"within each chain. Save the gradient at the draw itself, or give {slices}."
             )
-            yield Repair("lag", x, s, message)
+            yield Repair("lag", x, s, message, kept=kept)
 
 
-def order(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]:
+def order(draws: Chains, scores: Chains, names: Names, weights: Weights = None) -> Iterator[Repair]:
     """Columns of the scores in another order: assign each to the dimension it opposes most."""
     from scipy.optimize import linear_sum_assignment
 
-    x, s = _standard(draws), _standard(scores)
+    x, s = _standard(draws, weights), _standard(scores, weights)
     _, found = linear_sum_assignment(x.T @ s)
     moved = np.flatnonzero(found != np.arange(len(found)))
     if len(moved) == 0:
@@ -67,12 +70,16 @@ def order(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]:
     yield Repair("order", draws, scores[..., found], message, columns)
 
 
-def jacobian(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]:
+def jacobian(
+    draws: Chains, scores: Chains, names: Names, weights: Weights = None
+) -> Iterator[Repair]:
     """The derivative of the log Jacobian left out, of exp (1) or of the sigmoid (1 - 2 sigmoid)."""
     with np.errstate(over="ignore"):
         sigmoid = 1.0 / (1.0 + np.exp(-draws))
     options = [scores, scores + 1.0, scores + 1.0 - 2.0 * sigmoid]
-    for chosen in choices([(draws, option) for option in options], np.ones((3, 1), dtype=bool)):
+    for chosen in choices(
+        [(draws, option) for option in options], np.ones((3, 1), dtype=bool), weights
+    ):
         logs, logits = _named(names, chosen == 1), _named(names, chosen == 2)
         fixes = [f"add 1 to the scores of {listed(logs)} (a log transform)"] * bool(logs)
         fixes += [f"add 1 - 2 sigmoid(draws) to those of {listed(logits)} (logit)"] * bool(logits)
@@ -85,7 +92,9 @@ def jacobian(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]:
         yield Repair("jacobian", draws, mended, message, columns, len(columns))
 
 
-def constrained(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]:
+def constrained(
+    draws: Chains, scores: Chains, names: Names, weights: Weights = None
+) -> Iterator[Repair]:
     """Positive draws, or draws between 0 and 1, beside scores of their logs or logits."""
     positive = (draws > 0).all(axis=(0, 1))
     within = positive & (draws < 1).all(axis=(0, 1))
@@ -93,7 +102,7 @@ def constrained(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]
     logits = np.where(within, logs - np.log1p(-np.where(within, draws, 0.5)), 0.0)
     options = [draws, logs, logits]
     allowed = np.stack([np.ones_like(positive), positive, within])
-    for chosen in choices([(option, scores) for option in options], allowed):
+    for chosen in choices([(option, scores) for option in options], allowed, weights):
         columns = _named(names, chosen > 0)
         sorts = (("log", chosen == 1), ("logit", chosen == 2))
         fixes = [f"the {word} of {listed(_named(names, on))}" for word, on in sorts if on.any()]
@@ -106,9 +115,11 @@ def constrained(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]
         yield Repair("constrained", mended, scores, message, columns, len(columns))
 
 
-def tempered(draws: Chains, scores: Chains, names: Names) -> Iterator[Repair]:
+def tempered(
+    draws: Chains, scores: Chains, names: Names, weights: Weights = None
+) -> Iterator[Repair]:
     """All scores too large or too small by one factor."""
-    beta = alignment(draws, scores)
+    beta = alignment(draws, scores, weights)
     if beta < 0.01:
         return
     message = (
@@ -127,16 +138,18 @@ STAGES: tuple[tuple[Proposal, ...], ...] = (
 )
 
 
-def alignment(draws: Chains, scores: Chains) -> float:
+def alignment(draws: Chains, scores: Chains, weights: Weights = None) -> float:
     """The mean over dimensions of -E[x_i s_i], which is 1 for right scores."""
-    x = draws - draws.mean(axis=(0, 1))
-    return -float((x * scores).mean(axis=(0, 1)).mean())
+    share = np.ones(1) if weights is None else (weights / weights.mean())[..., None]
+    x = draws - (share * draws).mean(axis=(0, 1))
+    return -float((share * x * scores).mean(axis=(0, 1)).mean())
 
 
-def _standard(chains: Chains) -> AnyArray:
-    """Columns of mean 0 and size 1: (n, dim)."""
+def _standard(chains: Chains, weights: Weights) -> AnyArray:
+    """Columns of mean 0 and size 1, each row times the root of its weight: (n, dim)."""
     flat = chains.reshape(-1, chains.shape[2])
-    centred = flat - flat.mean(axis=0)
+    share = np.ones((1, 1)) if weights is None else (weights / weights.mean()).reshape(-1, 1)
+    centred = np.sqrt(share) * (flat - (share * flat).mean(axis=0))
     return centred / np.maximum(np.linalg.norm(centred, axis=0), np.finfo(np.float64).tiny)
 
 

@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 
 import equinox as eqx
+import numpy as np
 
 from .._types import AnyArray
 
@@ -75,7 +76,7 @@ class AuditReport(eqx.Module):
 
     def _passed(self) -> str:
         parts = [f"{self.checked} identities hold"] if self.checked else ["no identities tested"]
-        if self.checked:
+        if self.checked and np.isfinite(self.limit).all():  # not known on other spaces than R^d
             hidden = f"{float(self.limit.max()):.2g}"
             parts.append(f"score errors that shift a mean by up to {hidden} sd could hide")
         if self.divergences is not None:

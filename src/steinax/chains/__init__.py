@@ -1,6 +1,7 @@
 """Standard errors, effective sample sizes and convergence of (chain, draw) series."""
 
 from ._batches import correlation
+from ._importance import linearised
 from ._quantiles import t_quantile
 from ._statistics import ChainStatistics, chain_statistics, controlled_statistics
 
@@ -9,5 +10,6 @@ __all__ = [
     "chain_statistics",
     "controlled_statistics",
     "correlation",
+    "linearised",
     "t_quantile",
 ]

@@ -94,9 +94,18 @@ def _samples() -> Iterator[Input]:
         "scores of 1e300": lambda: Sample(x, -x * 1e300),
         "draws beyond float32": lambda: Sample(x * 1e50, -x, dtype=np.float32),
     }
-    for name, sample in refused.items():
+    for name, sample in (refused | _weights(x.shape[:2])).items():
         yield Input(name, sample, lambda x: x[0], refuse=True)
     yield from _odd()
+
+
+def _weights(shape: tuple[int, ...]) -> dict[str, Callable[[], Sample]]:
+    return {
+        "a weight too few": partial(_gaussian, log_weights=np.zeros(3)),
+        "a weight that is NaN": partial(_gaussian, log_weights=np.full(shape, np.nan)),
+        "a weight of zero": partial(_gaussian, log_weights=np.full(shape, -np.inf)),
+        "weights that are texts": partial(_gaussian, log_weights=np.full(shape, "1")),
+    }
 
 
 def _odd() -> Iterator[Input]:

@@ -6,6 +6,8 @@ import numpy as np
 
 from ..estimation import Estimate, WeightedDraws
 from . import _references as rows
+from ._beyond_references import RELATED, of_beyond
+from ._discrete_references import of_discrete
 from ._reference import Reference
 
 _KERNEL = re.compile(
@@ -113,13 +115,17 @@ def _of_families(used: tuple[str, ...]) -> list[Reference]:
         found.append(rows.NETWORKS)
     if any("RandomFeatures(" in name for name in used):
         found.append(rows.RANDOM_FEATURES)
-    return found
+    return found + of_discrete(used) + of_beyond(used)
 
 
 def _of_fitting(note: str) -> list[Reference]:
     words = {
         "Nyström": rows.NYSTROM,
         "Point-SAGA": rows.POINT_SAGA,
+        "sparse:": rows.PENALISED,
+        "windows of": rows.SPECTRAL,
         "folds": rows.CROSS_FITTING,
+        "thinned draws": rows.THINNING,
+        "related tasks": RELATED,
     }
     return [reference for word, reference in words.items() if word in note]

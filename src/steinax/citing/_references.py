@@ -123,6 +123,44 @@ POINT_SAGA = Reference(
         ("pages", "676--684"),
     ),
 )
+THINNING = Reference(
+    "riabiz2022optimal",
+    "thinned draws",
+    "article",
+    (
+        "Marina Riabiz",
+        "Wilson Ye Chen",
+        "Jon Cockayne",
+        "Pawel Swietach",
+        "Steven A. Niederer",
+        "Lester Mackey",
+        "Chris J. Oates",
+    ),
+    "Optimal Thinning of {MCMC} Output",
+    2022,
+    (
+        ("journal", "Journal of the Royal Statistical Society: Series B"),
+        ("volume", "84"),
+        ("number", "4"),
+        ("pages", "1059--1081"),
+        ("doi", "10.1111/rssb.12503"),
+    ),
+)
+SPECTRAL = Reference(
+    "belomestny2019variance",
+    "the spectral variance",
+    "misc",
+    (
+        "Denis Belomestny",
+        "Leonid Iosipoi",
+        "Eric Moulines",
+        "Alexey Naumov",
+        "Sergey Samsonov",
+    ),
+    "Variance Reduction for {Markov} Chains with Application to {MCMC}",
+    2019,
+    (("eprint", "1910.03643"), ("archiveprefix", "arXiv")),
+)
 CROSS_FITTING = Reference(
     "chernozhukov2018double",
     "cross-fitting",

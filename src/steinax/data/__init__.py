@@ -8,6 +8,7 @@ from ._sample import Sample
 from ._space import AbstractSpace
 from ._stream import Stream
 from ._variables import Variables
+from ._weights import pareto_smoothed
 
 __all__ = [
     "AbstractSpace",
@@ -20,5 +21,6 @@ __all__ = [
     "find_funnel",
     "gather_chains",
     "integrands",
+    "pareto_smoothed",
     "standardise",
 ]

@@ -41,7 +41,9 @@ class AffineMap(eqx.Module):
         return z, score @ self.scale
 
 
-def standardise(x: Points, whiten: bool | None = None) -> AffineMap:
+def standardise(
+    x: Points, whiten: bool | None = None, weights: Float[AnyArray, " n"] | None = None
+) -> AffineMap:
     r"""The affine map under which the draws have mean 0 and covariance (or variances) 1.
 
     The factor $B$ with $B B^\top = \operatorname{cov}(x)$ comes from a QR decomposition of the
@@ -51,6 +53,7 @@ def standardise(x: Points, whiten: bool | None = None) -> AffineMap:
         x: the draws, shape (n, dim).
         whiten: use the whole covariance; by default, when there are at least five draws per
             dimension. Otherwise each coordinate is scaled by its own standard deviation.
+        weights: of mean 1, where the mean and covariance are to be weighted ones.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, 1e6] + 3.0
@@ -59,8 +62,12 @@ def standardise(x: Points, whiten: bool | None = None) -> AffineMap:
     True
     """
     n, dim = x.shape
-    shift = jnp.mean(x, axis=0)
-    centred = x - shift
+    if weights is None:
+        shift = jnp.mean(x, axis=0)
+        centred = x - shift
+    else:
+        shift = jnp.mean(weights[:, None] * x, axis=0)
+        centred = jnp.sqrt(weights)[:, None] * (x - shift)
     deviation = jnp.sqrt(jnp.sum(centred**2, axis=0) / max(n - 1, 1))
     if whiten is None:
         whiten = n >= DRAWS_PER_DIM * dim

@@ -9,6 +9,7 @@ ADAPTERS = (
     "What a sampler returned becomes a sample by from_nutpie(trace), from_pymc(model, trace), "
     "from_numpyro(mcmc), from_blackjax(states), from_pystan(fit), from_cmdstan(fit) or from_arviz(path)."
 )
+LIGHTEST = 1e-30  # a weight, of a mean of 1: fits divide by it, in float32 too
 MISSING = (
     "draws without scores, or scores without draws: give Sample(draws, scores), the score of a draw being "
     "the gradient of the log density there. nutpie, NumPyro and CmdStan can keep scores; from_pymc(model, "
@@ -75,13 +76,27 @@ def as_weights(logs: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Weights of mean 1 from their logarithms, (chain, draw)."""
     found = as_reals(logs, "log_weights")
     found = found[None] if found.ndim == 1 else found
-    if found.shape != shape or not np.isfinite(found).all():
+    if found.shape != shape:
         raise ValueError(
-            f"log_weights have shape {found.shape} beside draws of {shape} (chain, draw): give one finite "
-            "logarithm for each draw, and leave out draws whose weight is zero."
+            f"log_weights have shape {found.shape} beside draws of {shape} (chain, draw): give one logarithm "
+            "for each draw."
+        )
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"{int((~np.isfinite(found)).sum())} of {found.size} log_weights are not finite: leave out draws "
+            "whose weight is zero, from draws and scores too, and find out why others are NaN or infinite."
         )
     weights = np.exp(found.astype(np.float64) - found.max())
-    return weights / weights.mean()
+    return np.maximum(weights / weights.mean(), LIGHTEST)
+
+
+def kish_size(weights: np.ndarray) -> float:
+    r"""How many draws of equal weight the weights are worth, $(\sum_i w_i)^2 / \sum_i w_i^2$ (Kish, 1965).
+
+    >>> round(kish_size(np.array([1.0, 1.0, 2.0])), 2)
+    2.67
+    """
+    return float(np.sum(weights) ** 2 / np.sum(np.square(weights)))
 
 
 def as_flags(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:

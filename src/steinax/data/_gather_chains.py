@@ -7,6 +7,7 @@ import numpy as np
 
 from ._integrands import Integrands
 from ._sample import Sample
+from ._weights import refuse_weights
 
 
 def gather_chains[T: (Sample, Integrands)](part: T) -> T:
@@ -29,6 +30,7 @@ def gather_chains[T: (Sample, Integrands)](part: T) -> T:
         return part
     if isinstance(part, Integrands):
         return replace(part, values=_gathered(part.values))
+    refuse_weights(part, "gather_chains")  # each process has them up to a constant of its own
     draws, scores = _gathered(part.draws), _gathered(part.scores)
     flags = None if part.diverging is None else _gathered(part.diverging)
     return Sample(draws, scores, part.names, part.dtype, flags)

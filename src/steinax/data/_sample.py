@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike, DTypeLike
 
 from .._types import AnyArray, Chains, Points
-from ._arrays import as_chains, as_flags, as_weights
+from ._arrays import as_chains, as_flags, as_weights, kish_size
 from ._labels import common, unlabelled
 from ._space import AbstractSpace, check_draws
 from ._variables import Variables
@@ -31,7 +31,8 @@ class Sample(eqx.Module):
         variables: the model's own quantities on every draw, where they are constrained, to be asked
             for by name: a DataTree with a group `posterior`, or a Dataset. Adapters fill it.
         log_weights: logarithms of importance weights, (chain, draw), of draws from another density than
-            that of the scores; any constant may be added to all.
+            that of the scores; any constant may be added to all. Those of SMC particles too. They are
+            kept as they are: `steinax.data.pareto_smoothed` makes smoother ones.
         space: where the draws live, one of `steinax.spaces`; all of R^d by default.
 
     >>> import numpy as np
@@ -124,24 +125,26 @@ class Sample(eqx.Module):
                 part = slice(start, start + size)
                 flags = None if self.diverging is None else self.diverging[chain, part]
                 also = None if self.variables is None else self.variables.part(chain, part)
-                weights = None if self.weights is None else np.log(self.weights[chain, part])
-                yield Sample(
-                    draws[part],
-                    scores[part],
-                    self.names,
-                    self.dtype,
-                    flags,
-                    also,
-                    weights,
-                    self.space,
-                )
+                own = (draws[part], scores[part], self.names, self.dtype, flags, also)
+                made = Sample(*own, space=self.space)
+                if self.weights is not None:  # as they are among all draws, not of mean 1
+                    own = self.weights[chain, part][None]
+                    made = eqx.tree_at(lambda one: one.weights, made, own, is_leaf=_is_none)
+                yield made
 
     def __repr__(self) -> str:
         names = self.names if self.variables is None else self.variables.names
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         chains = "1 chain" if self.chains == 1 else f"{self.chains} chains"
         dims = "1 dimension" if self.dim == 1 else f"{self.dim} dimensions"
-        return f"Sample({chains} x {self.length} draws, {dims}: {shown})"
+        worth = (
+            "" if self.weights is None else f", weights worth {kish_size(self.weights):.0f} draws"
+        )
+        return f"Sample({chains} x {self.length} draws, {dims}: {shown}{worth})"
+
+
+def _is_none(node: object) -> bool:
+    return node is None
 
 
 def as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:

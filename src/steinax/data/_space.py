@@ -4,14 +4,14 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from .._types import AnyArray, Chains
+from .._types import AnyArray, Chains, Points
 
 
 class AbstractSpace(eqx.Module):
     r"""Where draws live when that is not all of $\mathbb{R}^d$: a box, a sphere, the counts.
 
-    A space says which draws lie in it, what right scores are there, and which family serves it. Draws of a
-    space are not standardised: its operator knows where the boundary, or the next count, is.
+    A space says which draws lie in it, which operators have mean zero there, what right scores are, and which
+    family serves it. Its draws are standardised no further than it allows.
 
     >>> from steinax.data import Sample
     >>> Sample([[1.0]], [[1.0]]).space is None
@@ -27,13 +27,61 @@ class AbstractSpace(eqx.Module):
     def check(self, draws: Chains) -> None:
         """Refuse draws that do not lie in the space, with what to do next."""
 
+    @property
+    @abc.abstractmethod
+    def operator(self) -> Any:
+        """The Stein operator of the space on vector fields."""
+
+    @property
+    @abc.abstractmethod
+    def potential_operator(self) -> Any:
+        """The Stein operator of the space on potentials."""
+
+    def coordinates(self, x: Points) -> tuple[AnyArray, AnyArray]:
+        """The shift and the scale of each dimension in which draws are fitted: none by default.
+
+        Operators that know of places have to follow: see `AbstractOperator.moved`.
+        """
+        return np.zeros(x.shape[1]), np.ones(x.shape[1])
+
+    def unbounded(self, x: Chains, score: Chains) -> tuple[AnyArray, AnyArray] | None:
+        r"""Draws and scores in coordinates that fill $\mathbb{R}^d$, where families are chosen as ever.
+
+        None, the default, where there are no such coordinates.
+        """
+        return None
+
     @abc.abstractmethod
     def identities(self, draws: Chains, scores: Chains) -> AnyArray:
         """Functions of each draw whose mean is zero when the scores are right: (chain, draw, count)."""
 
     @abc.abstractmethod
     def family(self, n: int, dim: int) -> Any:
-        """The family of control variates when none is given, for so many draws and dimensions."""
+        """The family of control variates when none is given, for so many distinct draws and dimensions."""
+
+
+def space_family(sample: Any) -> Any:
+    """The family of the space that the draws live in, or None: on R^d it is chosen from the draws."""
+    if sample.space is None or on_the_reals(sample) is not None:
+        return None
+    distinct = len(np.unique(sample.x, axis=0))  # a state that comes twice teaches nothing new
+    return sample.space.family(distinct, sample.dim)
+
+
+def on_the_reals(sample: Any) -> tuple[AnyArray, AnyArray] | None:
+    """Draws and scores in coordinates that fill R^d, as chains, or None where there are none."""
+    if sample.space is None:
+        return sample.draws, sample.scores
+    return sample.space.unbounded(sample.draws, sample.scores)
+
+
+def refuse_space(sample: Any, what: str) -> None:
+    """Refuse draws whose space would be ignored."""
+    if getattr(sample, "space", None) is not None:
+        raise ValueError(
+            f"the draws live on {sample.space!r}, and {what} knows of R^d alone: use estimate, fit or weigh "
+            "on a Sample in memory."
+        )
 
 
 def check_draws(space: AbstractSpace | None, draws: np.ndarray) -> AbstractSpace | None:

@@ -3,6 +3,8 @@ from typing import Any
 
 from ._lazy import LazySample, lazy_sample
 from ._sample import Sample
+from ._space import refuse_space
+from ._weights import refuse_weights
 
 
 class Stream:
@@ -86,6 +88,8 @@ class Stream:
                     f"the stream's blocks have the dimensions {', '.join(names[:5])} and then "
                     f"{', '.join(block.names[:5])}: let all have the same."
                 )
+            refuse_weights(block, "a stream")
+            refuse_space(block, "a stream")
             names = block.names
             yield block
 

@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import AnyArray, Points, Scalar, Values
+from ..chains import linearised
 from ..data import Sample, find_funnel
+from ..data._space import on_the_reals
 from ..families import KernelTranslates, Polynomial
 from ..kernels import AbstractKernel, ExponentialDotProduct
 from ..kernels._pairs import CoordinatePairs
@@ -18,6 +20,7 @@ from ..solvers import Folds
 from ..solvers._linear_map import DualMap
 from ..solvers._penalty_grid import held_out_grid, held_out_nested, linear_map_once, spectrum
 from ..solvers._problem import LeftOut
+from ..solvers._rows import Root, scaled
 from ._large import landmark_errors
 from ._least_squares import cross_fit
 from ._recipes import NOISES, POLYNOMIAL_NOISES, Grid, Recipe, affordable, polynomial_size
@@ -32,7 +35,8 @@ NARROWEST, WIDEST = 0.25, 256.0  # as far as a grid may widen itself
 class Arena:
     """Standardised draws with their scores, integrands, folds, and the median distance.
 
-    `scaled` are the draws and scores with their coordinates not mixed, each of variance 1.
+    `scaled` are the draws and scores with their coordinates not mixed, each of variance 1. `root` is what
+    the rows of a fit are scaled by, where draws have weights.
     """
 
     x: Points
@@ -42,6 +46,7 @@ class Arena:
     median: Scalar
     scaled: tuple[Points, Points]
     straightened: bool = False  # whether a funnel was
+    root: Root = None
 
     def thinned(self, count: int) -> "Arena":
         """The same with about so many of the draws, evenly spaced in each fold.
@@ -55,8 +60,10 @@ class Arena:
             edges.append(edges[-1] + mine)
         index = np.concatenate(some)
         cut, (x, score) = tuple(pairwise(edges)), self.scaled
-        scaled = (x[index], score[index])
-        return Arena(self.x[index], self.score[index], self.f[index], cut, self.median, scaled)
+        own = (x[index], score[index])
+        root = None if self.root is None else self.root[index]
+        points = (self.x[index], self.score[index], self.f[index])
+        return Arena(*points, cut, self.median, own, root=root)
 
     def affords(self, degree: int) -> bool:
         """Whether there are draws enough for a polynomial without a penalty."""
@@ -109,10 +116,12 @@ class Arena:
             return []
         columns, sizes = self._nested_columns
         noises = jnp.asarray(NOISES) * size
-        found = held_out_grid(spectrum(kernel), columns, self.f, noises, self.folds, sizes)
+        found = held_out_grid(
+            spectrum(kernel), columns, self.f, noises, self.folds, sizes, self.root
+        )
         parts = [np.asarray(part) for part in found]
         return [
-            trial_of(Recipe(degree, grid.kernel, factor, noise), LeftOut(*(p[i, j] for p in parts)))
+            self._tried(Recipe(degree, grid.kernel, factor, noise), [p[i, j] for p in parts])
             for j, degree in enumerate(self.degrees())
             if degree in grid.degrees
             for i, noise in enumerate(NOISES)
@@ -129,10 +138,10 @@ class Arena:
             return []
         columns, sizes = self._nested_columns
         noise = jnp.asarray(recipe.noise * size)
-        found = held_out_nested(kernel, columns, self.f, noise, self.folds, sizes)
+        found = held_out_nested(kernel, columns, self.f, noise, self.folds, sizes, self.root)
         parts = [np.asarray(part) for part in found]
         return [
-            trial_of(replace(recipe, degree=degree), LeftOut(*(part[j] for part in parts)))
+            self._tried(replace(recipe, degree=degree), [part[j] for part in parts])
             for j, degree in enumerate(self.degrees())
             if degree in degrees
         ]
@@ -141,18 +150,19 @@ class Arena:
     def _nested_columns(self) -> tuple[AnyArray, tuple[int, ...]]:
         """The columns of the largest polynomial, and how many of them each degree has."""
         degrees, dim = self.degrees(), self.x.shape[1]
-        columns = columns_of(degrees[-1], self.x, self.score)
+        columns = self.columns(degrees[-1])
         return columns, tuple(1 + polynomial_size(degree, dim) for degree in degrees)
 
     def penalised(self, degree: int) -> list[Trial]:
         """A polynomial that has more coefficients than there are draws, at several penalties."""
         kernel, size = self._polynomial_gram(degree)
         noises = jnp.asarray(POLYNOMIAL_NOISES) * size
-        columns = columns_of(0, self.x, self.score)
-        found = held_out_grid(spectrum(kernel), columns, self.f, noises, self.folds, (1,))
+        found = held_out_grid(
+            spectrum(kernel), self.columns(0), self.f, noises, self.folds, (1,), self.root
+        )
         parts = [np.asarray(part) for part in found]
         return [
-            trial_of(Recipe(degree, noise=noise), LeftOut(*(part[i, 0] for part in parts)))
+            self._tried(Recipe(degree, noise=noise), [part[i, 0] for part in parts])
             for i, noise in enumerate(POLYNOMIAL_NOISES)
         ]
 
@@ -162,14 +172,22 @@ class Arena:
         Kernels too, where draws are many: None if they overflow, the tails being too heavy.
         """
         if recipe.kernel is None and recipe.degree == 0:
-            f = np.asarray(self.f)
+            f = linearised(np.asarray(self.f), self.root)
             mean = np.broadcast_to(f.mean(axis=0), (len(self.folds), f.shape[1]))
             return Trial(recipe, f, np.maximum(f.var(axis=0), LEAST), mean)
         if len(self.x) > WHOLE:
             return self._large(recipe)
         columns = np.asarray(columns_of(recipe.degree, self.x, self.score))
-        found = cross_fit(columns[:, 1:], np.asarray(self.f), self.folds)
-        return None if found is None else trial_of(recipe, found)
+        root = None if self.root is None else np.asarray(self.root)
+        found = cross_fit(columns[:, 1:], np.asarray(self.f), self.folds, root)
+        return None if found is None else trial_of(recipe, found, self.root)
+
+    def _tried(self, recipe: Recipe, parts: list[np.ndarray]) -> Trial:
+        return trial_of(recipe, LeftOut(*parts), self.root)
+
+    def columns(self, degree: int) -> AnyArray:
+        """Ones and the features of a polynomial, their rows scaled where draws have weights."""
+        return scaled(columns_of(degree, self.x, self.score), self.root)
 
     def _large(self, recipe: Recipe) -> Trial | None:
         """The same without a matrix of all pairs."""
@@ -180,11 +198,12 @@ class Arena:
         if not np.isfinite(size):
             return None
         points = (self.x, self.score, self.f)
-        return trial_of(recipe, landmark_errors(recipe, kernel, size, points, self.folds))
+        found = landmark_errors(recipe, kernel, size, points, self.folds, self.root)
+        return trial_of(recipe, found, self.root)
 
     def linear_map(self, recipe: Recipe) -> DualMap:
         """One candidate's cross-fitting, for any integrands."""
-        return linear_map_once(*self._system(recipe), self.folds)
+        return linear_map_once(*self._system(recipe), self.folds, self.root)
 
     def _system(self, recipe: Recipe) -> tuple[AnyArray | None, AnyArray, AnyArray]:
         """The kernel matrix, the columns without a penalty, and the noise in the kernel's units."""
@@ -193,8 +212,7 @@ class Arena:
             kernel, size = self._gram(recipe.kernel, recipe.factor)
         elif recipe.noise > 0:
             (kernel, size), degree = self._polynomial_gram(degree), 0
-        columns = columns_of(degree, self.x, self.score)
-        return kernel, columns, jnp.asarray(recipe.noise * size)
+        return kernel, self.columns(degree), jnp.asarray(recipe.noise * size)
 
     def _gram(self, kernel: type[AbstractKernel], factor: float) -> tuple[AnyArray, float]:
         if kernel is CoordinatePairs:
@@ -202,17 +220,24 @@ class Arena:
         else:
             made = kernel(factor * self.median)  # type: ignore[call-arg]
             matrix, size, worst = gram_of(made, self.x, self.score)
+        matrix = scaled(scaled(matrix, self.root).T, self.root)
         return matrix, float(size) if np.isfinite(worst) else np.inf
 
     def _polynomial_gram(self, degree: int) -> tuple[AnyArray, float]:
         matrix = _products_of(degree, self.x, self.score)
-        return matrix, float(jnp.median(jnp.diag(matrix)))
+        size = float(jnp.median(jnp.diag(matrix)))
+        return scaled(scaled(matrix, self.root).T, self.root), size
 
 
 def straightened(sample: Sample) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Draws and scores in coordinates without a funnel, and whether there was one."""
-    x, score = np.asarray(sample.x, np.float64), np.asarray(sample.score, np.float64)
-    funnel = find_funnel(x, score)
+    """Draws and scores in coordinates without bounds and without a funnel, and whether there was one.
+
+    No funnel is looked for where draws have weights: they are not from the target that may have it.
+    """
+    free = on_the_reals(sample)
+    assert free is not None, "a space without such coordinates has a family of its own"
+    x, score = (np.asarray(one, np.float64).reshape(sample.size, -1) for one in free)
+    funnel = find_funnel(x, score) if sample.weights is None else None
     if funnel is None:
         return x, score, False
     x, score = map(np.asarray, funnel(x, score))

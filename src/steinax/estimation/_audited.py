@@ -11,7 +11,14 @@ from ._result import Estimate
 
 type AuditMode = Literal["raise", "warn", "off", "unadjusted"]
 
-CHAINS = ("constant", "repeated", "duplicate", "stuck", "divergences")  # not the scores' fault
+CHAINS = (
+    "constant",
+    "repeated",
+    "duplicate",
+    "stuck",
+    "divergences",
+    "weights",
+)  # not the scores' fault
 UNADJUSTED = (
     "unadjusted sampler: part of its bias is removed, and what is left of it is not in the mcse"
 )

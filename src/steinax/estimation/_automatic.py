@@ -6,12 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import AnyArray
-from ..chains import chain_statistics
+from ..chains import chain_statistics, linearised
 from ..data import Integrands, Sample
-from ..fitting import standardised
+from ..fitting import spread_of, standardised
 from ..kernels import MedianHeuristic
 from ..solvers import Folds
 from ..solvers._linear_map import DualMap
+from ..solvers._rows import root_of
 from ._along import along_directions
 from ._arena import WHOLE, Arena, straightened
 from ._choice import Choice, choose
@@ -55,7 +56,8 @@ def automatic(
     arena = make(sample, f / scale, _folds(sample, float(np.median(autocorrelation))))
     trials = [trial for trial in try_all(arena) if np.isfinite(trial.variance).all()]
     trials = [trial.scaled(scale) for trial in trials]
-    trials[0] = replace(trials[0], rest=f)  # to the last bit
+    plain = f if sample.weights is None else linearised(f, sample.weights.ravel())
+    trials[0] = replace(trials[0], rest=plain)  # to the last bit
     choice = choose(trials, autocorrelation, arena.folds)
     return replace(choice, note=_note(arena, len(trials))), arena
 
@@ -72,7 +74,8 @@ def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
             f"{sample.size} draws: weights are chosen without a family for up to {WHOLE}. Give one, such "
             "as weigh(sample, Polynomial(2)), or thin the draws."
         )
-    choice, arena = automatic(wanted, sample, chain_statistics(wanted.values).ess)
+    plain = chain_statistics(linearised(wanted.values, sample.weights))
+    choice, arena = automatic(wanted, sample, plain.ess)
     left = choice.candidates().left
     own = [trial.recipe.of_each_integrand for trial in choice.trials]
     score = np.log(np.maximum(left, NOTHING)).mean(axis=1)
@@ -89,10 +92,15 @@ def _note(arena: Arena, tried: int) -> str:
 def _arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     """The draws in coordinates without funnels, of unit covariance."""
     x, score, straight = straightened(sample)
-    scale = np.where(np.ptp(x, axis=0) > 0, x.std(axis=0), 1.0)
+    whiten, weights = spread_of(sample)
+    middle = x.mean(axis=0) if weights is None else np.average(x, axis=0, weights=weights)
+    spread = np.sqrt(np.average((x - middle) ** 2, axis=0, weights=weights))
+    scale = np.where(np.ptp(x, axis=0) > 0, spread, 1.0)
     scaled = (jnp.asarray(x / scale), jnp.asarray(score * scale))
-    x, score, _ = standardised(x, score)
-    return Arena(x, score, jnp.asarray(f), folds, MedianHeuristic()(x), scaled, straight)
+    x, score, _ = standardised(x, score, whiten, weights)
+    median, root = MedianHeuristic()(x), root_of(sample.weights)
+    root = None if root is None else jnp.asarray(root)
+    return Arena(x, score, jnp.asarray(f), folds, median, scaled, straight, root)
 
 
 def _folds(sample: Sample, autocorrelation: float) -> Folds:
@@ -112,7 +120,8 @@ def _quick_trials(arena: Arena) -> list[Trial]:
     """Plain Monte Carlo and polynomials; where dimensions are many, those along directions too."""
     trials = polynomials(arena)
     n, dim = arena.x.shape
-    return trials + along_directions(arena) if dim >= DIMENSIONS and n <= WHOLE else trials
+    along = dim >= DIMENSIONS and n <= WHOLE and arena.root is None
+    return trials + along_directions(arena) if along else trials
 
 
 def _trials(arena: Arena) -> list[Trial]:
@@ -138,7 +147,12 @@ def _trials(arena: Arena) -> list[Trial]:
 
 
 def _in_many_dimensions(arena: Arena) -> list[Trial]:
-    """Where a kernel of all coordinates is too coarse: directions, and a quadratic with a penalty."""
+    """Where a kernel of all coordinates is too coarse: directions, and a quadratic with a penalty.
+
+    Draws with weights get the quadratic alone.
+    """
+    if arena.root is not None:
+        return arena.penalised(2)
     trials = along_directions(arena) + arena.penalised(2)
     if arena.affords(1) and arena.f.shape[1] <= INTEGRANDS:
         trials.append(directional(arena))

@@ -10,9 +10,10 @@ from .._precision import precision
 from .._progress import progress
 from .._show import describe
 from .._types import Key, Values
-from ..chains import ChainStatistics, chain_statistics, controlled_statistics
+from ..chains import ChainStatistics, chain_statistics, controlled_statistics, linearised
 from ..data import Integrands, Sample, Stream
 from ..data._integrands import IntegrandSpec, columns
+from ..data._space import space_family
 from ..families import AbstractFamily, Polynomial
 from ..fitting import prepare, random_key
 from ..objectives import AbstractObjective, AbstractPenalty
@@ -49,7 +50,8 @@ def estimate(
     A control variate $g$ of mean zero is fitted to $f$ on some draws, and $f - g$ is averaged over
     others, in turn, so that every draw is used. With no family given, polynomials and kernels of
     many length-scales and penalties are tried on held-out draws, and the best is chosen for each
-    integrand; plain Monte Carlo is one of them.
+    integrand; plain Monte Carlo is one of them. Where the sample has importance weights, all averages
+    are self-normalised weighted ones, the plain too.
 
     Args:
         f: the integrands: a name, a function of one draw, an array, or a dict of these. Arrays of zarr,
@@ -81,12 +83,11 @@ def estimate(
     True
     """
     if isinstance(sample, Stream):
-        family = Polynomial(2) if family is None else family
-        working = Working(client, keep)
+        family, working = family or Polynomial(2), Working(client, keep)
         return _from_stream(f, sample, family, split, penalty, objective, solver, audit, working)
     if (client, keep) != (None, None):
         raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")
-    found, family = columns(f, sample), family or _of_space(sample)
+    found, family = columns(f, sample), family or space_family(sample)
     report = audited(sample, audit)
     if family is None:
         _refuse(split, penalty, objective, solver)
@@ -98,25 +99,21 @@ def estimate(
     split, solver = CrossFit() if split is None else split, Auto() if solver is None else solver
     _check_parts(split, solver, objective)
     with precision(sample.dtype), progress("estimating"):
+        penalty = solver.penalty if penalty is None else penalty
         problem, _ = prepare(nothing(sample), sample, family, penalty, objective)
         plan = plan_blocks(len(found.names), sample, problem, found.extra, memory)
         control = controller(problem, plan, split, sample.chains, solver, random_key(key))
-        made = in_blocks(found, plan, lambda wanted: _fitted(wanted, control, problem))
+        made = in_blocks(found, plan, lambda wanted: _fitted(wanted, sample, control, problem))
     return with_audit(made, report, audit)
 
 
 def _fitted(
-    wanted: Integrands, control: Callable[[Values], Controlled], problem: Problem
+    wanted: Integrands, sample: Sample, control: Callable[[Values], Controlled], problem: Problem
 ) -> Estimate:
     """The estimate of some integrands with a given family."""
     controlled = control(jnp.asarray(wanted.values).reshape(problem.x.shape[0], -1))
     chosen = (describe(problem.family),) * len(wanted.names)
-    return _assemble(wanted, controlled, chosen)
-
-
-def _of_space(sample: Sample) -> AbstractFamily | None:
-    """The family of the space that the draws live in; on all of R^d it is chosen from the draws."""
-    return None if sample.space is None else sample.space.family(sample.size, sample.dim)
+    return _assemble(wanted, sample, controlled, chosen)
 
 
 def _refuse(*given: object) -> None:
@@ -165,11 +162,13 @@ def _from_stream(
     return with_audit(beside(better, plain, names, chosen, note), report, audit)
 
 
-def _assemble(wanted: Integrands, controlled: Controlled, chosen: tuple[str, ...]) -> Estimate:
+def _assemble(
+    wanted: Integrands, sample: Sample, controlled: Controlled, chosen: tuple[str, ...]
+) -> Estimate:
     better = controlled_statistics(controlled.rest, wanted.values, controlled.instability)
     if controlled.no_error is not None:
         better = replace(better, mcse=np.full_like(better.mcse, np.nan))
-    plain = chain_statistics(wanted.values)
+    plain = chain_statistics(linearised(wanted.values, sample.weights))
     reason = controlled.no_error
     return beside(better, plain, wanted.names, chosen, controlled.note, reason=reason)
 
@@ -177,7 +176,7 @@ def _assemble(wanted: Integrands, controlled: Controlled, chosen: tuple[str, ...
 def _chosen(wanted: Integrands, sample: Sample, quick: bool) -> Estimate:
     """The estimate with nothing given; if it is to be quick, from polynomials alone."""
     with precision(np.float64), progress("choosing control variates (the first call compiles)"):
-        plain = chain_statistics(wanted.values)
+        plain = chain_statistics(linearised(wanted.values, sample.weights))
         choice, _ = automatic(wanted, sample, plain.ess, quick)
     return _assemble_choice(wanted, plain, choice)
 

@@ -9,6 +9,7 @@ from ..kernels import AbstractKernel
 from ..objectives import AbstractPenalty, LeastSquares, NativeNorm, NoPenalty
 from ..solvers import Exact, Folds, Problem
 from ..solvers._problem import LeftOut
+from ..solvers._rows import Root
 from ._recipes import Recipe
 
 LANDMARKS = 500
@@ -20,6 +21,7 @@ def landmark_errors(
     size: float,
     points: tuple[Points, Points, Values],
     folds: Folds,
+    root: Root = None,
 ) -> LeftOut:
     """What leaving out each fold in turn gives.
 
@@ -29,6 +31,7 @@ def landmark_errors(
         size: the kernel's median variance.
         points: draws, scores and integrands.
         folds: where each starts and stops.
+        root: of the weights of the squares, where draws have weights.
     """
     families: list[AbstractLinearFamily] = []
     penalties: list[AbstractPenalty] = []
@@ -40,7 +43,7 @@ def landmark_errors(
         families.append(KernelTranslates(kernel, Landmarks(LANDMARKS)))
         penalties.append(NativeNorm(recipe.noise * size / train))
     family = families[0] if len(families) == 1 else families[0] + families[1]
-    problem = Problem(family, tuple(penalties), LeastSquares(), *points)
+    problem = Problem(family, tuple(penalties), LeastSquares(), *points, root=root)
     held = Exact().crossfit(problem, folds, jax.random.key(0))
     variance = np.ones(len(points[0])) if held.variance is None else held.variance
     return LeftOut(held.rest, variance, held.intercepts)

@@ -4,11 +4,14 @@ import numpy as np
 
 from ..solvers import Folds
 from ..solvers._problem import LeftOut
+from ..solvers._rows import Root, scaled, unscaled
 
 RANK = 1e-11  # of the largest: a column that is smaller once the others are taken away is not one
 
 
-def cross_fit(features: np.ndarray, f: np.ndarray, folds: Folds) -> LeftOut | None:
+def cross_fit(
+    features: np.ndarray, f: np.ndarray, folds: Folds, root: Root = None
+) -> LeftOut | None:
     r"""What leaving out each fold in turn gives, by least squares with an intercept.
 
     With $Q R$ the columns, and $e = f - Q Q^\top f$, the errors on a fold $B$ that was left out are
@@ -18,15 +21,17 @@ def cross_fit(features: np.ndarray, f: np.ndarray, folds: Folds) -> LeftOut | No
         features: the columns beside the intercept's, (..., n, p).
         f: the integrands, (..., n, k).
         folds: where each starts and stops.
+        root: of the weights of the squares, (n,), where draws have weights.
     """
     centre = f.mean(axis=-2, keepdims=True)
-    ones = np.ones((*features.shape[:-1], 1))
-    scaled = features / np.linalg.norm(features, axis=-2, keepdims=True)
-    basis, upper = np.linalg.qr(np.concatenate([ones, scaled], axis=-1))
+    ones = scaled(np.ones((*features.shape[:-1], 1)), root)
+    features = scaled(features, root)
+    unit = features / np.linalg.norm(features, axis=-2, keepdims=True)
+    basis, upper = np.linalg.qr(np.concatenate([ones, unit], axis=-1))
     size = np.abs(np.diagonal(upper, axis1=-2, axis2=-1))
     if not np.all(size.min(axis=-1) > RANK * size.max(axis=-1)):
         return None
-    rest = f - centre
+    rest = scaled(f - centre, root)
     tau = basis @ np.linalg.solve(upper.mT, np.eye(upper.shape[-1])[:, :1])
     whole = tau.mT @ rest
     rest = rest - basis @ (basis.mT @ rest)
@@ -35,7 +40,9 @@ def cross_fit(features: np.ndarray, f: np.ndarray, folds: Folds) -> LeftOut | No
         fold = np.s_[..., start:stop, :]
         error, variance[..., start:stop] = _left_out(basis[fold], rest[fold])
         intercepts.append(whole - tau[fold].mT @ error)
-        rest[fold] = error + intercepts[-1]
+        own = None if root is None else root[start:stop]
+        rest[fold] = unscaled(error, own) + intercepts[-1]
+    variance = variance if root is None else variance / root**2
     return LeftOut(rest + centre, variance, np.concatenate(intercepts, axis=-2) + centre)
 
 

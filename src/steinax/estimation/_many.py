@@ -9,6 +9,7 @@ import numpy as np
 from .._precision import precision
 from .._progress import progress
 from .._types import Key, Values
+from ..chains import linearised
 from ..data import Integrands, Sample
 from ..data._integrands import Columns, IntegrandSpec, columns
 from ..families import AbstractFamily, AbstractLinearFamily, Polynomial
@@ -129,7 +130,7 @@ def controller(
 def _is_exact(problem: Problem, solver: AbstractSolver, folds: int, k: int) -> bool:
     """Whether the solver is the exact one, and no column is left out for its tails."""
     family = problem.family
-    if not isinstance(family, AbstractLinearFamily):
+    if not isinstance(family, AbstractLinearFamily) or problem.objective.reach is not None:
         return False
     if isinstance(family, Polynomial) and family.degree > LIGHT:
         return False
@@ -147,6 +148,7 @@ def _kept(
         if k < width:
             f = jnp.pad(f, ((0, 0), (0, width - k)))  # one shape, one compilation
         rest, intercepts = (np.asarray(part)[:, :k] for part in fitted.rest(f))
+        rest = linearised(rest, problem.root)
         moved = instability(rest, intercepts, folds)
         return Controlled(rest.reshape(chains, -1, k), moved, None, f"{len(folds)} folds, {note}")
 

@@ -5,8 +5,10 @@ import numpy as np
 from ..data import Sample
 from ..data._affine import DRAWS_PER_DIM
 from ..families._monomials import layers
+from ..fitting import spread_of
 from ..solvers import Folds
 from ..solvers._problem import LeftOut
+from ..solvers._rows import Root, root_of, scaled
 from ._arena import Arena, straightened
 from ._least_squares import cross_fit
 from ._recipes import Recipe, polynomial_size
@@ -20,9 +22,12 @@ SINGLE = 3  # the same of single dimensions
 def quick_arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     """The draws in coordinates without funnels, each of mean 0 and variance 1."""
     x, score, straight = straightened(sample)
-    scale = x.std(axis=0)
-    x, score = (x - x.mean(axis=0)) / scale, score * scale
-    return Arena(x, score, f, folds, np.asarray(np.nan), (x, score), straight)
+    _, weights = spread_of(sample)
+    middle = x.mean(axis=0) if weights is None else np.average(x, axis=0, weights=weights)
+    scale = np.sqrt(np.average((x - middle) ** 2, axis=0, weights=weights))
+    x, score = (x - middle) / scale, score * scale
+    root = root_of(sample.weights)
+    return Arena(x, score, f, folds, np.asarray(np.nan), (x, score), straight, root)
 
 
 def polynomials(arena: Arena) -> list[Trial]:
@@ -53,21 +58,24 @@ def _fitted(arena: Arena, recipe: Recipe) -> Trial | None:
     """Cross-fit one polynomial; None where its columns depend on each other."""
     x, score, f = (np.asarray(one) for one in (arena.x, arena.score, arena.f))
     if recipe.single:
-        found = single_fit(x, score, f, recipe.degree, arena.folds)
+        found = single_fit(x, score, f, recipe.degree, arena.folds, arena.root)
     else:
-        found = cross_fit(_whole(x, score, recipe.degree), f, arena.folds)
-    return None if found is None else trial_of(recipe, found)
+        features = _whole(x, score, recipe.degree, arena.root)
+        found = cross_fit(features, f, arena.folds, arena.root)
+    return None if found is None else trial_of(recipe, found, arena.root)
 
 
-def _whole(x: np.ndarray, score: np.ndarray, degree: int) -> np.ndarray:
+def _whole(x: np.ndarray, score: np.ndarray, degree: int, root: Root = None) -> np.ndarray:
     """The features of all monomials, (n, p), in whitened coordinates.
 
     As `fit` with `Polynomial` has them, but for their norms.
     """
     n, dim = x.shape
     if degree > 1 and n >= DRAWS_PER_DIM * dim:
-        root = np.linalg.cholesky(x.T @ x / n + 1e-12 * np.eye(dim))
-        x, score = np.linalg.solve(root, x.T).T, score @ root
+        share = None if root is None else root / root.mean()
+        spread = x.T @ (x if share is None else share[:, None] * x) / n
+        factor = np.linalg.cholesky(spread + 1e-12 * np.eye(dim))
+        x, score = np.linalg.solve(factor, x.T).T, score @ factor
     values, stein = [np.ones((len(x), 1)), x], [score]
     for layer in layers(x.shape[1], degree):
         parent, last = values[-1][:, layer.parent], x[:, layer.last]
@@ -79,7 +87,12 @@ def _whole(x: np.ndarray, score: np.ndarray, degree: int) -> np.ndarray:
 
 
 def single_fit(
-    x: np.ndarray, score: np.ndarray, f: np.ndarray, degree: int, folds: Folds
+    x: np.ndarray,
+    score: np.ndarray,
+    f: np.ndarray,
+    degree: int,
+    folds: Folds,
+    root: Root = None,
 ) -> LeftOut | None:
     r"""Cross-fit powers of single dimensions, with the covariance of the draws that are fitted to.
 
@@ -89,26 +102,29 @@ def single_fit(
     would bias what is averaged over them, by as much as there are dimensions per draw.
     """
     n, dim = x.shape
-    moments = x.T @ x
+    weighed = scaled(x, None if root is None else root / root.mean())
+    moments = weighed.T @ x
     rest, variance, intercepts = np.empty_like(f), np.empty(n), np.empty((len(folds), f.shape[1]))
     for i, (start, stop) in enumerate(folds):
         held = slice(start, stop)
         train = n - (stop - start)
-        spread = (moments - x[held].T @ x[held]) / train
+        spread = (moments - weighed[held].T @ x[held]) / train
         if train < DRAWS_PER_DIM * dim:
             spread = np.eye(dim)
         columns = _powers(x, score @ spread, np.diag(spread), degree)
-        own, rest[held] = columns[held], f[held]
+        rest[held] = f[held]
+        whole, right = scaled(columns, root), scaled(f, root)
+        own = whole[held]
         try:
-            root = np.linalg.cholesky(columns.T @ columns - own.T @ own)
+            factor = np.linalg.cholesky(whole.T @ whole - own.T @ own)
         except np.linalg.LinAlgError:
             return None
-        inverse = np.linalg.inv(root)
-        w = inverse.T @ (inverse @ (columns.T @ f - own.T @ f[held]))
+        inverse = np.linalg.inv(factor)
+        w = inverse.T @ (inverse @ (whole.T @ right - own.T @ right[held]))
         intercepts[i] = w[0]
-        rest[held] -= own[:, 1:] @ w[1:]
+        rest[held] -= columns[held, 1:] @ w[1:]
         variance[held] = 1 + ((inverse @ own.T) ** 2).sum(axis=0)
-    return LeftOut(rest, variance, intercepts)
+    return LeftOut(rest, variance if root is None else variance / root**2, intercepts)
 
 
 def _powers(x: np.ndarray, along: np.ndarray, spread: np.ndarray, degree: int) -> np.ndarray:

@@ -5,12 +5,16 @@ import equinox as eqx
 import numpy as np
 
 from .._types import AnyArray, Key, Series, Values
+from ..chains import linearised
 from ..solvers import AbstractSolver, Folds, Problem
 from ._stability import instability
 
 
 class Controlled(eqx.Module):
-    """The series f - g on the draws that the estimate averages, and what may be said of it."""
+    """The series f - g on the draws that the estimate averages, and what may be said of it.
+
+    Where draws have weights the series is linearised, so that its plain average is the weighted one.
+    """
 
     rest: Series
     instability: AnyArray  # the variance that the fits' moves add to the estimate: (k,)
@@ -50,7 +54,8 @@ class InSample(AbstractSplit):
             "in-sample, the control variate was fitted to the draws it is averaged over; use CrossFit() "
             "to have one"
         )
-        return Controlled(_by_chain(problem.f - values, chains), np.zeros(()), why, solution.note)
+        rest = linearised(problem.f - values, problem.root)
+        return Controlled(_by_chain(rest, chains), np.zeros(()), why, solution.note)
 
 
 class HoldOut(AbstractSplit):
@@ -82,7 +87,8 @@ class HoldOut(AbstractSplit):
         solution = solver.solve(problem.take(index[:, :cut].ravel()), key)
         held = problem.take(index[:, cut:].ravel())
         values = solution.evaluate(held.x, held.score)
-        return Controlled(_by_chain(held.f - values, chains), np.zeros(()), None, solution.note)
+        rest = linearised(held.f - values, held.root)
+        return Controlled(_by_chain(rest, chains), np.zeros(()), None, solution.note)
 
 
 class CrossFit(AbstractSplit):
@@ -131,12 +137,10 @@ class CrossFit(AbstractSplit):
     ) -> Controlled:
         folds = self.boundaries(chains, problem.x.shape[0] // chains)
         held = solver.crossfit(problem, folds, key)
-        moved = np.zeros(())
+        rest, moved = linearised(held.rest, problem.root), np.zeros(())
         if held.intercepts is not None:
-            moved = instability(held.rest, held.intercepts, folds)
-        return Controlled(
-            _by_chain(held.rest, chains), moved, None, f"{len(folds)} folds, {held.note}"
-        )
+            moved = instability(rest, held.intercepts, folds)
+        return Controlled(_by_chain(rest, chains), moved, None, f"{len(folds)} folds, {held.note}")
 
 
 def _by_chain(rest: Values, chains: int) -> Series:

@@ -41,7 +41,7 @@ def first_pass(stream: Stream, working: Working) -> tuple[AffineMap, int, Sample
     _check(total, stream.chains)
     scale = np.sqrt(np.diag(total.gram) / (total.n - 1))
     root = np.linalg.cholesky(total.gram / np.outer(scale, scale) / (total.n - 1))
-    return AffineMap(total.mean, scale[:, None] * root), total.n, kept
+    return AffineMap(total.mean, scale[:, None] * root), int(total.n), kept
 
 
 def _from_source(source: LazySample, working: Working) -> tuple[Moments, Sample]:

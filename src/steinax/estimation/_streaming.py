@@ -56,6 +56,10 @@ def _refuse(stream: Stream, family: AbstractFamily, working: Working) -> None:
             "AllDraws() centres a kernel on every draw, and a stream keeps 1,000 of them: say how many "
             "centres it should have, by KernelTranslates(kernel, Landmarks(count))."
         )
+    if family.keeps_coordinates:
+        raise ValueError(
+            "a stream's coordinates are whitened, and Subset speaks of the draws' own: give a Sample."
+        )
     if stream.source is None and (working.client, working.keep) != (None, None):
         raise ValueError(
             "the blocks of this stream come from a function, which has one reader and no places to go back "

@@ -11,6 +11,7 @@ from .._types import Points
 from ..auditing import heavy
 from ..families import Masked, Polynomial
 from ..solvers import Problem
+from ..solvers._rows import scaled
 from ._splits import Controlled
 
 BETTER = 0.1  # of the variance without heavy columns, below which they are used nevertheless
@@ -35,7 +36,8 @@ def without_heavy(
     whole, family = control(problem), problem.family
     if not (isinstance(family, Polynomial) and family.degree > LIGHT):
         return whole, ""
-    bad = heavy(np.asarray(_columns(family, problem.x, problem.score), np.float64), errors=0.0)
+    columns = scaled(_columns(family, problem.x, problem.score), problem.root)
+    bad = heavy(np.asarray(columns, np.float64), errors=0.0)
     if not bad.any():
         return whole, ""
     light = Masked(family, np.asarray(~bad, problem.x.dtype))

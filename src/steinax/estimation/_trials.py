@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..chains import linearised
 from ..solvers._problem import LeftOut
+from ..solvers._rows import Root
 from ._recipes import Recipe
 from ._scores import held_out_variance
 
@@ -18,7 +20,7 @@ class Trial:
 
     Attributes:
         recipe: of the candidate.
-        rest: f - g, (n, k).
+        rest: f - g, (n, k), linearised where draws have weights.
         variance: to reckon with, (k,).
         intercepts: of the fits that left out one fold each, (fold, k).
     """
@@ -34,9 +36,17 @@ class Trial:
         return Trial(self.recipe, self.rest * scale, variance, self.intercepts * scale)
 
 
-def trial_of(recipe: Recipe, found: LeftOut) -> Trial:
-    """A candidate, from what leaving out each fold in turn gave."""
+def trial_of(recipe: Recipe, found: LeftOut, root: Root = None) -> Trial:
+    """A candidate, from what leaving out each fold in turn gave.
+
+    Args:
+        recipe: of the candidate.
+        found: f - g, and what is expected of it.
+        root: of the weights of the squares, where draws have weights.
+    """
     rest, expected, intercepts = map(np.asarray, found)
+    if root is not None:
+        rest, expected = linearised(rest, root), expected * np.asarray(root) ** 2
     variance = np.maximum(held_out_variance(rest, expected), LEAST)
     return Trial(recipe, rest, variance, intercepts)
 

@@ -7,6 +7,7 @@ from .._progress import progress
 from .._show import describe
 from ..data import Integrands, Sample, Stream, integrands
 from ..data._integrands import IntegrandSpec
+from ..data._space import space_family
 from ..families import AbstractFamily, AbstractLinearFamily
 from ..fitting import prepare
 from ..objectives import AbstractPenalty
@@ -52,7 +53,7 @@ def weigh(
     if isinstance(sample, Stream):
         raise TypeError("weigh needs its draws in memory: give a Sample.")
     _check(family, f, penalty)
-    report = audited(sample, audit)
+    report, family = audited(sample, audit), family or space_family(sample)
     with precision(sample.dtype), progress("weighing draws"):
         if family is None:
             fitted, chosen, note = for_all(_wanted(f, sample), sample)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from .._precision import precision
 from .._types import AnyArray, Key, Series
 from ..auditing import AuditReport
-from ..chains import ChainStatistics, chain_statistics, controlled_statistics
+from ..chains import ChainStatistics, chain_statistics, controlled_statistics, linearised
 from ..data import Integrands, Sample, integrands
 from ..data._integrands import IntegrandSpec
 from ..fitting import random_key
@@ -92,7 +92,7 @@ class WeightedDraws(eqx.Module):
         both = np.concatenate([z, z**2], axis=-1)
         first, second = np.split(self._statistics(both).mean, 2)
         found, variance = standard_deviation(z, first, second)
-        plain, _ = standard_deviation(z, *np.split(both.mean(axis=(0, 1)), 2))
+        plain, _ = standard_deviation(z, *np.split(self._plain_mean(both), 2))
         spread = self._statistics(variance)
         weak = ~(spread.mean > SURE * spread.mcse)
         why = "the variance of {} under the weights is not clearly above zero"
@@ -118,7 +118,7 @@ class WeightedDraws(eqx.Module):
         names = below.names * (len(above.names) // len(below.names))
         names = tuple(f"{a} / {b}" for a, b in zip(above.names, names, strict=True))
         ours = ratio(above.values, below.values, numerator.mean, denominator.mean)
-        means = (f.values.mean(axis=(0, 1)) for f in (above, below))
+        means = (self._plain_mean(f.values) for f in (above, below))
         usual = ratio(above.values, below.values, *means)
         why = "the denominator of {} is not clearly different from zero"
         return self._beside(Integrands(ours, names), Integrands(usual, names), "ratio", weak, why)
@@ -162,12 +162,12 @@ class WeightedDraws(eqx.Module):
                 f"levels {q}: give numbers between 0 and 1, such as [0.05, 0.5, 0.95]."
             )
         ours = Quantiles(wanted.values, self.weights, levels)
-        equal = np.full(self.weights.shape, 1 / self.weights.size)
-        plain = Quantiles(wanted.values, equal, levels)
+        own = np.ones(self.weights.shape) if self.sample.weights is None else self.sample.weights
+        plain = Quantiles(wanted.values, own / own.sum(), levels)
         better = self._statistics(ours.indicators())
         errors = ours.error(better.mcse, better.ess)
         better = replace(better, mean=ours.value, mcse=errors, batches=-better.batches)
-        usual = chain_statistics(plain.indicators())
+        usual = chain_statistics(linearised(plain.indicators(), self.sample.weights))
         errors = plain.error(usual.mcse, usual.ess)
         usual = replace(usual, mean=plain.value, mcse=errors, batches=-usual.batches)
         names = tuple(f"{name} {100 * level:g}%" for name in wanted.names for level in levels)
@@ -228,8 +228,13 @@ class WeightedDraws(eqx.Module):
         flat = values.reshape(self.sample.size, -1).astype(self.sample.dtype)
         with precision(self.sample.dtype):
             rest, intercepts = map(np.asarray, self.fitted.rest(flat))
+        own = self.sample.weights
+        rest = linearised(rest, None if own is None else own.ravel())
         unseen = instability(rest, intercepts, self.folds)
         return controlled_statistics(rest.reshape(values.shape), values, unseen)
+
+    def _plain_mean(self, values: Series) -> np.ndarray:
+        return linearised(values, self.sample.weights).mean(axis=(0, 1))
 
     def _beside(
         self, ours: Integrands, usual: Integrands, kind: str, weak: AnyArray = False, why: str = ""
@@ -246,7 +251,8 @@ class WeightedDraws(eqx.Module):
         better = self._statistics(ours.values)
         weak = np.broadcast_to(weak, len(ours.names))
         better = replace(better, mcse=np.where(weak, np.nan, better.mcse))
-        plain, reason = chain_statistics(usual.values), _reason(weak, ours.names, why)
+        plain = chain_statistics(linearised(usual.values, self.sample.weights))
+        reason = _reason(weak, ours.names, why)
         return self._assemble(better, plain, ours.names, kind, reason)
 
     def _assemble(

@@ -3,12 +3,16 @@
 from ._base import AbstractFamily
 from ._centres import AbstractCentres, AllDraws, Landmarks
 from ._kernel_translates import KernelTranslates
+from ._learned import Learned
 from ._linear import AbstractLinearFamily, Products
 from ._masked import Masked
+from ._multilinear import Multilinear
 from ._network import Network
 from ._polynomial import Polynomial
 from ._random_features import RandomFeatures
+from ._subset import Subset
 from ._sum import LinearSum, Sum
+from ._wavelets import Wavelets
 
 __all__ = [
     "AbstractCentres",
@@ -17,11 +21,15 @@ __all__ = [
     "AllDraws",
     "KernelTranslates",
     "Landmarks",
+    "Learned",
     "LinearSum",
     "Masked",
+    "Multilinear",
     "Network",
     "Polynomial",
     "Products",
     "RandomFeatures",
+    "Subset",
     "Sum",
+    "Wavelets",
 ]

@@ -39,6 +39,11 @@ class AbstractFamily(eqx.Module):
         """The families that this one is the sum of."""
         return (self,)
 
+    @property
+    def keeps_coordinates(self) -> bool:
+        """Whether draws are standardised coordinate by coordinate, because these are spoken of."""
+        return any(term.keeps_coordinates for term in self.terms if term is not self)
+
     def __add__(self, other: "AbstractFamily") -> "AbstractFamily":
         from ._sum import add  # the sum is itself a family, so it stands above this file
 

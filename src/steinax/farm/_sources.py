@@ -10,6 +10,8 @@ import numpy as np
 from ..adapters import from_arviz
 from ..data import Integrands, Sample, integrands
 from ..data._integrands import IntegrandSpec
+from ..data._space import refuse_space
+from ..data._weights import refuse_weights
 from ..estimation._audited import AuditMode
 from ..families import AbstractFamily
 from ._alone import Problem, failure
@@ -77,6 +79,8 @@ def _read(
     except Exception as error:
         return failure(error, UNREADABLE)
     try:
+        refuse_space(sample, "estimate_many")
+        refuse_weights(sample, "estimate_many")
         return Read(place, sample, integrands(f, sample))
     except Exception as error:
         return failure(error, INTEGRANDS)

@@ -3,6 +3,7 @@
 from ._base import AbstractKernel, Product, Sum
 from ._damped import DampedGaussian
 from ._exponential import ExponentialDotProduct
+from ._hamming import Hamming, RootDimension
 from ._heuristics import (
     AbstractHeuristic,
     Hyperparameter,
@@ -10,6 +11,7 @@ from ._heuristics import (
     hyperparameter,
     resolve,
 )
+from ._lattice import Lattice, StandardDeviations
 from ._matern import Matern32, Matern52
 from ._power import InverseMultiquadric, RationalQuadratic
 from ._radial import AbstractRadial, RadialProduct
@@ -21,15 +23,19 @@ __all__ = [
     "AbstractRadial",
     "DampedGaussian",
     "ExponentialDotProduct",
+    "Hamming",
     "Hyperparameter",
     "InverseMultiquadric",
+    "Lattice",
     "Matern32",
     "Matern52",
     "MedianHeuristic",
     "Product",
     "RadialProduct",
     "RationalQuadratic",
+    "RootDimension",
     "SquaredExponential",
+    "StandardDeviations",
     "Sum",
     "hyperparameter",
     "resolve",

@@ -76,11 +76,14 @@ def resolve(tree: PyTree, x: Points) -> PyTree:
     """
 
     def is_heuristic(node: PyTree) -> bool:
-        return isinstance(node, AbstractHeuristic)
+        return isinstance(node, AbstractHeuristic) or hasattr(node, "resolved")
 
-    return jax.tree.map(
-        lambda node: node(x) if is_heuristic(node) else node, tree, is_leaf=is_heuristic
-    )
+    def one(node: PyTree) -> PyTree:
+        if hasattr(node, "resolved"):  # it looks at the draws in a way of its own
+            return node.resolved(x)
+        return node(x) if is_heuristic(node) else node
+
+    return jax.tree.map(one, tree, is_leaf=is_heuristic)
 
 
 def hyperparameter(value: float | np.number | AnyArray | AbstractHeuristic) -> Hyperparameter:

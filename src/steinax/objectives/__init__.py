@@ -11,6 +11,7 @@ from ._penalties import (
     default_penalties,
     per_term,
 )
+from ._spectral import SpectralVariance
 
 __all__ = [
     "AbstractObjective",
@@ -20,6 +21,7 @@ __all__ = [
     "NativeNorm",
     "NoPenalty",
     "Ridge",
+    "SpectralVariance",
     "Variance",
     "choose_penalties",
     "default_penalties",

@@ -28,6 +28,21 @@ class AbstractObjective(eqx.Module):
     def penalty_factor(self, n: int | float) -> float:
         """By how much a penalty weighs more against mean squares than against this loss."""
 
+    @property
+    def reach(self) -> int | None:
+        """How many draws in a row it looks at together; None where their order does not matter."""
+        return None
+
+    def along(
+        self, rest: Values, intercept: Float[AnyArray, " k"], segment: AnyArray | None
+    ) -> jax.Array:
+        """The loss of each integrand, with the unbroken piece of a chain that each draw is of, (n,)."""
+        return self(rest, intercept)
+
+    def prepared(self, length: int) -> "AbstractObjective":
+        """The same objective, its settings found for chains of so many draws."""
+        return self
+
 
 class LeastSquares(AbstractObjective):
     r"""The least-squares objective $\frac1m \sum_i (f(x_i) - g(x_i) - c)^2$.

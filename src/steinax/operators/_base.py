@@ -32,6 +32,10 @@ class AbstractOperator(eqx.Module):
         """Where it has mean zero: `"reals"`, or the word of one of `steinax.spaces`."""
         return "reals"
 
+    def moved(self, shift: Point, scale: Point) -> "AbstractOperator":
+        """The same operator in coordinates $(x - a) / b$: another one if it knows of places."""
+        return self
+
     @abc.abstractmethod
     def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
         r"""The value of $\mathcal{L} u$ at one point.
@@ -79,6 +83,9 @@ class ScaledOperator(AbstractOperator):
     @property
     def domain(self) -> str:
         return self.operator.domain
+
+    def moved(self, shift: Point, scale: Point) -> "ScaledOperator":
+        return ScaledOperator(self.operator.moved(shift, scale), self.factor)
 
     def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
         return self.factor * self.operator(u, x, score)

@@ -5,6 +5,7 @@ import numpy as np
 from ..auditing import AuditReport, audit
 from ..auditing._identities import Identities, standardised, tested
 from ..data import Sample
+from ..data._weights import refuse_weights
 from ._style import FONT, INK, Axes, one_axes, shortened
 
 DIMENSIONS = 20  # drawn at most: the worst ones
@@ -36,6 +37,7 @@ def plot_audit(
     'audit failed: sign'
     >>> plt.close()
     """
+    refuse_weights(sample, "plot_audit")
     draws, scores = (np.asarray(one, np.float64) for one in (sample.draws, sample.scores))
     _refuse_what_stands_still(sample)
     with np.errstate(all="ignore"):  # what overflows is not a number, and fails

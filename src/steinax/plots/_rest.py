@@ -2,6 +2,7 @@ import numpy as np
 
 from ..data import Integrands, Sample, integrands
 from ..data._integrands import IntegrandSpec
+from ..data._weights import of_draws, refuse_weights
 from ..families import AbstractFamily
 from ..fitting import ControlVariate, fit
 from ._style import CONTROLLED, FAINT, FONT, INK, PLAIN, AxesPair, chosen_rows, shortened, two_axes
@@ -68,6 +69,7 @@ def _fitted(
     name: str | None,
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """One integrand and its control variate on the draws to show, and the integrand's name."""
+    refuse_weights(sample, "plot_rest")
     wanted = integrands(f, sample)
     row = chosen_rows(wanted.names, None if name is None else [name])[0]
     shown = wanted.names[row]
@@ -93,7 +95,8 @@ def _fitted(
 
 def part(sample: Sample, draws: slice) -> Sample:
     """Some consecutive draws of every chain."""
-    return Sample(sample.draws[:, draws], sample.scores[:, draws], sample.names, sample.dtype)
+    own = (sample.draws[:, draws], sample.scores[:, draws], sample.names, sample.dtype)
+    return Sample(*own, log_weights=of_draws(sample.weights, draws))
 
 
 def _part(before: float, after: float) -> str:

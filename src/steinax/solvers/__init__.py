@@ -6,6 +6,7 @@ from ._conjugate_gradient import ConjugateGradient
 from ._exact import Exact
 from ._nystrom import Nystrom
 from ._problem import Folds, Problem, evaluate
+from ._sparse import Sparse
 from ._spread import Spread
 from ._stochastic import Stochastic
 
@@ -19,6 +20,7 @@ __all__ = [
     "Nystrom",
     "Problem",
     "Solution",
+    "Sparse",
     "Spread",
     "Stochastic",
     "Training",

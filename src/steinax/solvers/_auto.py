@@ -51,7 +51,8 @@ class Auto(AbstractSolver):
         n, dim = problem.x.shape
         p, _ = unknowns(problem)
         smallest = min(p, n)
-        if has_mean_square(problem) or smallest <= FEW:
+        in_order = problem.objective.reach is not None
+        if has_mean_square(problem) or in_order or smallest <= FEW:
             return Exact(), f"{smallest} unknowns"
         matrix_free = is_matrix_free(problem.family)
         if not matrix_free and smallest > KEPT:

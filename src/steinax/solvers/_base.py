@@ -9,6 +9,7 @@ from jaxtyping import Float
 from .._progress import progress
 from .._types import AnyArray, Key, Points, PyTree, Values
 from ..families import AbstractFamily
+from ..objectives import AbstractPenalty
 from ._problem import Folds, Problem, evaluate
 
 
@@ -82,6 +83,16 @@ class AbstractSolver(eqx.Module):
     >>> isinstance(Exact(), AbstractSolver)
     True
     """
+
+    @property
+    def penalty(self) -> AbstractPenalty | None:
+        """The penalty where none is given; None for the one that fits the number of draws."""
+        return None
+
+    @property
+    def selects(self) -> bool:
+        """Whether it sets coefficients to zero: its fit is then the best among those that are not."""
+        return False
 
     @abc.abstractmethod
     def solve(self, problem: Problem, key: Key) -> Solution:

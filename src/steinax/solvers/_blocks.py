@@ -8,6 +8,7 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 
 from .._types import AnyArray, Values
 from ._problem import Folds
+from ._rows import Root, scaled, unscaled
 
 
 class Blocks(eqx.Module):
@@ -17,6 +18,7 @@ class Blocks(eqx.Module):
     free: AnyArray  # B
     tau: AnyArray  # the weights of the intercept
     factors: AnyArray  # (fold, size, size)
+    root: Root  # by which the rows of all these are scaled
     folds: Folds = eqx.field(static=True)
 
     def held_out(self, alpha: Values, intercept: AnyArray) -> tuple[jax.Array, jax.Array]:
@@ -27,16 +29,22 @@ class Blocks(eqx.Module):
         """
         error = self.solve(alpha)
         moved = intercept - self.sums(self.tau[:, None] * error)
-        return error + moved, moved[np.array([start for start, _ in self.folds])]
+        return unscaled(error, self.root) + moved, moved[
+            np.array([start for start, _ in self.folds])
+        ]
 
     def weights(self) -> jax.Array:
         r"""The weights $w$ with which the mean of $f - g$ over all folds is $w^\top f$: (n,).
 
-        $w = P z + \tau$ with $z_B = P_{BB}^{-1} (1 - n_B \tau_B) / n$.
+        $w = P z + \tau$ with $z_B = P_{BB}^{-1} (1 - n_B \tau_B) / n$. Where the draws have weights of their
+        own, $n_B$ is the sum of theirs over the fold, and the mean a weighted one.
         """
-        count = self.sums(jnp.ones_like(self.tau)[:, None])[:, 0]
-        z = self.solve(((1 - count * self.tau) / len(self.tau))[:, None])
-        return self.project(z)[:, 0] + self.tau
+        one = jnp.ones_like(self.tau)
+        own = one if self.root is None else self.root / jnp.mean(self.root)
+        count = self.sums(own[:, None])[:, 0]
+        error = unscaled(own[:, None], self.root)[:, 0]
+        z = self.solve(((error - count * self.tau) / len(self.tau))[:, None])
+        return scaled(self.project(z) + self.tau[:, None], self.root)[:, 0]
 
     def project(self, right: Values) -> jax.Array:
         """P b."""
@@ -49,10 +57,11 @@ class Blocks(eqx.Module):
         return self._flat(solved)
 
     def solve_diagonal(self) -> jax.Array:
-        """The diagonals of the blocks' inverses: (n,)."""
+        """The diagonals of the blocks' inverses, in the units of the draws' own errors: (n,)."""
         eye = jnp.eye(self.factors.shape[1], dtype=self.factors.dtype)
         inverse = jax.vmap(lambda factor: solve_triangular(factor, eye, lower=True))(self.factors)
-        return self._flat(jnp.sum(inverse**2, axis=1)[..., None])[:, 0]
+        found = self._flat(jnp.sum(inverse**2, axis=1)[..., None])
+        return unscaled(unscaled(found, self.root), self.root)[:, 0]
 
     def sums(self, values: Values) -> jax.Array:
         """The sum over a draw's fold, at every draw."""
@@ -70,7 +79,9 @@ class Blocks(eqx.Module):
         return parts.reshape(-1, parts.shape[-1])[np.flatnonzero(inside)]
 
 
-def blocks_of(rows: AnyArray, free: AnyArray, tau: AnyArray, folds: Folds) -> Blocks:
+def blocks_of(
+    rows: AnyArray, free: AnyArray, tau: AnyArray, folds: Folds, root: Root = None
+) -> Blocks:
     """The factors of the diagonal blocks of P = A A' - B B'.
 
     Args:
@@ -78,6 +89,7 @@ def blocks_of(rows: AnyArray, free: AnyArray, tau: AnyArray, folds: Folds) -> Bl
         free: B, the same projected on what is free of penalty.
         tau: the weights of the intercept.
         folds: where each starts and stops.
+        root: by which the rows are scaled, where draws have weights.
     """
     index, inside = _places(folds)
 
@@ -87,7 +99,7 @@ def blocks_of(rows: AnyArray, free: AnyArray, tau: AnyArray, folds: Folds) -> Bl
         floor = jnp.finfo(block.dtype).eps * jnp.trace(block)
         return jnp.linalg.cholesky(block + jnp.diag(jnp.where(mine, floor, 1.0)))
 
-    return Blocks(rows, free, tau, jax.vmap(factorise)(index, inside), folds)
+    return Blocks(rows, free, tau, jax.vmap(factorise)(index, inside), root, folds)
 
 
 def _places(folds: Folds) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from ._dual import gather
 from ._linear_system import Term, has_mean_square, linear_terms, unknowns
 from ._preconditioners import feature_squares, leading_inverse, nystrom_inverse
 from ._problem import Problem
+from ._rows import Root, average, centred, ones, scaled
 
 KEPT = 16384  # draws up to which the kernel matrix is kept (2 GB) rather than remade every step
 ROWS = 512  # of the kernel matrix that are made at once
@@ -97,8 +98,8 @@ def _primal(problem: Problem, tolerance: float, max_steps: int, count: int | Non
     The preconditioner is the diagonal, unless the count is 0.
     """
     terms, x, score = linear_terms(problem), problem.x, problem.score
-    f = problem.f - jnp.mean(problem.f, axis=0)
-    dim = x.shape[1]
+    root, dim = problem.root, x.shape[1]
+    f = scaled(problem.f - average(problem.f, root), root)
     sizes = [t.size(dim) for t in terms]
     weights = [0.0 if t.is_free else t.weight for t in terms]
     full = [jnp.full(size, w, x.dtype) for size, w in zip(sizes, weights, strict=True)]
@@ -111,7 +112,7 @@ def _primal(problem: Problem, tolerance: float, max_steps: int, count: int | Non
         return sum((one.apply(part) for one, part in parts), jnp.zeros(()))
 
     def adjoint(values: jax.Array) -> jax.Array:
-        values = values - jnp.mean(values, axis=0)
+        values = scaled(centred(values, root), root)
         return jnp.concatenate([one.adjoint(values) for one in each])
 
     squares = [feature_squares(one, len(x), size) for one, size in zip(each, sizes, strict=True)]
@@ -119,38 +120,38 @@ def _primal(problem: Problem, tolerance: float, max_steps: int, count: int | Non
     square = jnp.sum(f**2, axis=0)
     least = jnp.finfo(x.dtype).eps * square
     coef, steps = conjugate_gradients(
-        lambda coef: adjoint(apply(coef)) + penalty * coef,
+        lambda coef: adjoint(scaled(apply(coef), root)) + penalty * coef,
         lambda residual: residual / diagonal,
         adjoint(f),
         lambda gained: jnp.maximum(square - gained, least),
         tolerance,
         max_steps,
     )
-    intercept = jnp.mean(problem.f - apply(coef), axis=0)
+    intercept = average(problem.f - apply(coef), root)
     return intercept, coef, tuple(term.state for term in terms), steps
 
 
 @eqx.filter_jit
 def _dual(problem: Problem, tolerance: float, max_steps: int, count: int | None) -> _Found:
     r"""On $(K + 1)\,\alpha = f - H \beta$, among the $\alpha$ with $H^\top \alpha = 0$."""
-    terms, x, score = linear_terms(problem), problem.x, problem.score
+    terms, x, score, root = linear_terms(problem), problem.x, problem.score, problem.root
     free = [t.family.feature_matrix(t.state, x, score) for t in terms if t.is_free]
-    columns = jnp.concatenate([jnp.ones((len(x), 1), x.dtype), *free], axis=1)
+    columns = jnp.concatenate([ones(x, root), *(scaled(one, root) for one in free)], axis=1)
     basis, upper = jnp.linalg.qr(columns)
     centre = jnp.mean(problem.f, axis=0)
-    f = problem.f - centre
+    f = scaled(problem.f - centre, root)
     held = tuple(term for term in terms if not term.is_free)
     each = [t.family.products(t.state, x, score) for t in held] if _free_of_matrices(held) else []
-    times = _kernel_times(held, each, x, score)
+    times = _row_scaled(_kernel_times(held, each, x, score), root)
 
     def project(values: jax.Array) -> jax.Array:
         return values - basis @ (basis.T @ values)
 
     refine = project
     if held and count is None:
-        refine = leading_inverse(held, each)
+        refine = leading_inverse(held, each, root)
     elif held and count:
-        refine = nystrom_inverse(held, x, score, count)
+        refine = nystrom_inverse(held, x, score, count, root)
     alpha, steps = conjugate_gradients(
         lambda v: project(v + times(v)),
         lambda residual: project(refine(residual)),
@@ -160,8 +161,13 @@ def _dual(problem: Problem, tolerance: float, max_steps: int, count: int | None)
         max_steps,
     )
     beta = jax.scipy.linalg.solve_triangular(upper, basis.T @ (f - times(alpha)))
-    intercept, coef = gather(terms, x, score, beta, alpha)
+    intercept, coef = gather(terms, x, score, beta, scaled(alpha, root))
     return intercept + centre, coef, tuple(term.state for term in terms), steps
+
+
+def _row_scaled(times: Times, root: Root) -> Times:
+    """The product with the kernel between scaled rows."""
+    return times if root is None else lambda v: scaled(times(scaled(v, root)), root)
 
 
 def _free_of_matrices(terms: tuple[Term, ...]) -> bool:

@@ -10,6 +10,7 @@ from ._blocks import Blocks, blocks_of
 from ._linear_system import Term
 from ._problem import Folds, LeftOut
 from ._roots import AbstractRoot, cholesky_root
+from ._rows import Root, ones, scaled
 
 
 class Dual(eqx.Module):
@@ -24,6 +25,7 @@ class Dual(eqx.Module):
     root: AbstractRoot  # C
     basis: AnyArray  # Q
     upper: AnyArray  # R
+    rows: Root = None  # by which the rows of K, H and f are scaled
 
     def coefficients(self, f: Values) -> tuple[jax.Array, jax.Array]:
         r"""The free coefficients $\beta$ (q, k), intercept first, and the dual ones $\alpha$ (n, k)."""
@@ -50,25 +52,29 @@ class Dual(eqx.Module):
         """What leaving out each fold in turn needs."""
         rows = self.root.inverse().T
         free = rows @ self.basis
-        return blocks_of(rows, free, solve_triangular(self.upper, free.T)[0], folds)
+        return blocks_of(rows, free, solve_triangular(self.upper, free.T)[0], folds, self.rows)
 
 
-def dual(terms: tuple[Term, ...], x: Points, score: Points) -> Dual:
-    """Build and factorise the dual system of a linear problem."""
+def dual(terms: tuple[Term, ...], x: Points, score: Points, root: Root = None) -> Dual:
+    r"""Build and factorise the dual system of a linear problem.
+
+    With weights it is that of the rows $D K D$, $D H$ and $D f$, $D$ the diagonal matrix of their roots.
+    """
     n = x.shape[0]
-    columns = [jnp.ones((n, 1), x.dtype)]
+    columns = [ones(x, root)]
     kernel = jnp.zeros((n, n), x.dtype)
     for term in terms:
         if term.is_free:
-            columns.append(term.family.feature_matrix(term.state, x, score))
+            columns.append(scaled(term.family.feature_matrix(term.state, x, score), root))
         else:
             kernel = kernel + term.kernel(x, score, x, score)
-    return with_columns(cholesky_root(kernel), jnp.concatenate(columns, axis=1))
+    kernel = scaled(scaled(kernel, root).T, root)
+    return with_columns(cholesky_root(kernel), jnp.concatenate(columns, axis=1), root)
 
 
-def with_columns(root: AbstractRoot, columns: AnyArray) -> Dual:
+def with_columns(root: AbstractRoot, columns: AnyArray, rows: Root = None) -> Dual:
     """The dual system of a factorised kernel matrix and columns without a penalty."""
-    return Dual(root, *jnp.linalg.qr(root.whiten(columns)))
+    return Dual(root, *jnp.linalg.qr(root.whiten(columns)), rows)
 
 
 def gather(

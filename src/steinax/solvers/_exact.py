@@ -7,9 +7,11 @@ from ..families import AbstractLinearFamily
 from ..objectives import NativeNorm
 from ._base import AbstractSolver, HeldOut, Solution, linear_solution
 from ._dual import dual, gather
+from ._in_order import solve_in_order
 from ._linear_system import has_mean_square, linear_terms, unknowns
 from ._primal import primal
 from ._problem import Folds, LeftOut, Problem
+from ._rows import scaled
 
 
 class Exact(AbstractSolver):
@@ -55,18 +57,22 @@ class Exact(AbstractSolver):
             )
         if primal_only and self.dual:
             raise ValueError("MeanSquare has no dual form: use Exact(), or another penalty.")
+        reach = problem.objective.reach
+        sizes = f"{p} coefficients, {train} draws"
+        sizes += "" if reach is None else f", windows of {reach}"
         if dual_form and not primal_only:
-            return True, f"exact, dual: {p} coefficients, {train} draws"
-        return False, f"exact, primal: {p} coefficients, {train} draws"
+            return True, f"exact, dual: {sizes}"
+        return False, f"exact, primal: {sizes}"
 
 
 def one_factorisation(problem: Problem) -> bool:
     """Whether leaving draws out of the data leaves them out of everything else too.
 
-    A mean square of g is a mean over the training draws; a function centred on a held-out draw
-    would know where it is used. In its own norm a control functional gives such centres no weight.
+    A mean square of g is a mean over the training draws; what looks at draws in a row sees where
+    others were left out; a function centred on a held-out draw would know where it is used. In its
+    own norm a control functional gives such centres no weight.
     """
-    if has_mean_square(problem):
+    if has_mean_square(problem) or problem.objective.reach is not None:
         return False
     each = zip(problem.family.terms, problem.penalties, strict=True)
     return all(
@@ -78,14 +84,16 @@ def one_factorisation(problem: Problem) -> bool:
 
 @eqx.filter_jit
 def _solve(problem: Problem, dual_form: bool) -> tuple[jax.Array, jax.Array, tuple]:
-    terms, x, score = linear_terms(problem), problem.x, problem.score
+    terms, x, score = linear_terms(problem, in_order=True), problem.x, problem.score
     states = tuple(term.state for term in terms)
-    centre = jnp.mean(problem.f, axis=0)
-    if dual_form:
-        beta, alpha = dual(terms, x, score).coefficients(problem.f - centre)
-        intercept, coef = gather(terms, x, score, beta, alpha)
+    centre, root = jnp.mean(problem.f, axis=0), problem.root
+    if problem.objective.reach is not None:
+        intercept, coef = solve_in_order(problem, terms, problem.f - centre, dual_form)
+    elif dual_form:
+        beta, alpha = dual(terms, x, score, root).coefficients(scaled(problem.f - centre, root))
+        intercept, coef = gather(terms, x, score, beta, scaled(alpha, root))
     else:
-        intercept, coef = primal(terms, x, score).solve(problem.f - centre)
+        intercept, coef = primal(terms, x, score, root).solve(scaled(problem.f - centre, root))
     return intercept + centre, coef, states
 
 
@@ -95,5 +103,5 @@ def _held_out(problem: Problem, dual_form: bool, folds: Folds) -> LeftOut:
     terms = linear_terms(problem, count=n - n / len(folds))
     build = dual if dual_form else primal
     centre = jnp.mean(problem.f, axis=0)
-    built = build(terms, problem.x, problem.score)
-    return built.held_out(problem.f - centre, folds).moved(centre)
+    built = build(terms, problem.x, problem.score, problem.root)
+    return built.held_out(scaled(problem.f - centre, problem.root), folds).moved(centre)

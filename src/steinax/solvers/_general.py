@@ -15,6 +15,7 @@ from ._base import Training
 from ._hyperparameters import log_hyperparameters, with_hyperparameters
 from ._optimiser import Optimiser
 from ._problem import Problem, evaluate
+from ._rows import Root, average, scaled
 from ._training import Plan, Trainable, cosine, train
 
 # Adam is run at these rates side by side, and what does best on the held-out draws is taken. Short
@@ -73,12 +74,13 @@ def train_family(
     params = best.params
     if plan.optimiser is adam():
         values = evaluate(family, state, params, watched.x, watched.score)
-        spread = spread * _share_to_keep(watched.f, values)
+        spread = spread * _share_to_keep(watched.f, values, watched.root)
     params = family.rescale(params, spread)
     rest = problem.f - evaluate(family, state, params, problem.x, problem.score)
     if isinstance(problem.family, LinearSum):
         params, family = jnp.concatenate(params), LinearSum(family.terms)  # type: ignore[arg-type]
-    return Trained(family, state, params, jnp.mean(rest, axis=0), history, training, how)
+    intercept = average(rest, problem.root)
+    return Trained(family, state, params, intercept, history, training, how)
 
 
 @eqx.filter_jit
@@ -97,13 +99,13 @@ def _train_at_rates(
 
 
 @jax.jit
-def _share_to_keep(f: Values, g: Values) -> jax.Array:
+def _share_to_keep(f: Values, g: Values, root: Root) -> jax.Array:
     r"""How much of each control variate the held-out draws bear out, between 0 and 1: (k,).
 
     The slope $s$ of f on g there, less $4 e^2 / s$ with $e$ its standard error (the non-negative
     garrote): one where g is good, and zero where g may be noise, which would add variance.
     """
-    f, g = f - jnp.mean(f, axis=0), g - jnp.mean(g, axis=0)
+    f, g = (scaled(one - average(one, root), root) for one in (f, g))
     square = jnp.sum(g**2, axis=0)
     square = jnp.where(square > 0, square, 1.0)
     slope = jnp.sum(f * g, axis=0) / square

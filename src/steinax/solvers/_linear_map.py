@@ -15,6 +15,7 @@ from ._exact import Exact, one_factorisation
 from ._linear_system import linear_terms
 from ._primal import primal
 from ._problem import Folds, Problem
+from ._rows import Root, scaled, unscaled
 
 
 class AbstractLinearMap(eqx.Module):
@@ -37,7 +38,8 @@ class DualMap(AbstractLinearMap):
     @eqx.filter_jit
     def rest(self, f: Values) -> tuple[jax.Array, jax.Array]:
         centre = jnp.mean(f, axis=0)
-        alpha, intercept = self.blocks.project(f - centre), self.blocks.tau @ (f - centre)
+        f = scaled(f - centre, self.blocks.root)
+        alpha, intercept = self.blocks.project(f), self.blocks.tau @ f
         rest, intercepts = self.blocks.held_out(alpha, intercept)
         return rest + centre, intercepts + centre
 
@@ -60,23 +62,25 @@ class PrimalMap(AbstractLinearMap):
     columns: AnyArray  # Q
     factors: AnyArray  # of the normal equations without each fold, (fold, p + 1, p + 1)
     first: AnyArray  # the first row of the inverse of L', whose product with v is the intercept
+    root: Root  # by which the rows of A and f are scaled
     folds: Folds = eqx.field(static=True)
 
     @eqx.filter_jit
     def rest(self, f: Values) -> tuple[jax.Array, jax.Array]:
         centre = jnp.mean(f, axis=0)
-        f = f - centre
+        f = scaled(f - centre, self.root)
         whole = self.columns.T @ f
         rest, intercepts = [], []
         for (start, stop), factor in zip(self.folds, self.factors, strict=True):
             inside, own = self.columns[start:stop], f[start:stop]
             v = cho_solve((factor, True), whole - inside.T @ own)
             intercepts.append(self.first @ v)
-            rest.append(own - inside @ v + intercepts[-1])
+            root = None if self.root is None else self.root[start:stop]
+            rest.append(unscaled(own - inside @ v, root) + intercepts[-1])
         return jnp.concatenate(rest) + centre, jnp.stack(intercepts) + centre
 
     def weights(self) -> jax.Array:
-        return _transposed(self, self.columns)
+        return _transposed(self, self.columns, self.root)
 
 
 class RefittedMap(AbstractLinearMap):
@@ -91,14 +95,15 @@ class RefittedMap(AbstractLinearMap):
         return held.rest, jnp.asarray(held.intercepts)
 
     def weights(self) -> jax.Array:
-        return _transposed(self, self.problem.x)
+        return _transposed(self, self.problem.x, self.problem.root)
 
 
-def _transposed(made: AbstractLinearMap, rows: AnyArray) -> jax.Array:
+def _transposed(made: AbstractLinearMap, rows: AnyArray, root: Root) -> jax.Array:
     """The transposed map of the weights of a mean over so many rows."""
     n, dtype = len(rows), rows.dtype
     _, back = jax.vjp(lambda f: made.rest(f)[0], jnp.zeros((n, 1), dtype))
-    (weights,) = back(jnp.full((n, 1), 1 / n, dtype))
+    mean = jnp.full((n, 1), 1 / n, dtype)
+    (weights,) = back(mean if root is None else scaled(mean, root / jnp.mean(root)))
     return weights[:, 0]
 
 
@@ -116,14 +121,14 @@ def linear_map(problem: Problem, folds: Folds) -> tuple[AbstractLinearMap, str]:
 def _dual_blocks(problem: Problem, folds: Folds) -> Blocks:
     n = problem.x.shape[0]
     terms = linear_terms(problem, count=n - n / len(folds))
-    return dual(terms, problem.x, problem.score).blocks(folds)
+    return dual(terms, problem.x, problem.score, problem.root).blocks(folds)
 
 
 @eqx.filter_jit
 def _primal_map(problem: Problem, folds: Folds) -> PrimalMap:
     n = problem.x.shape[0]
     terms = linear_terms(problem, count=n - n / len(folds))
-    made = primal(terms, problem.x, problem.score)
+    made = primal(terms, problem.x, problem.score, problem.root)
     factor = _factor(made.gram)
     columns = solve_triangular(factor, made.columns.T, lower=True).T
     half = solve_triangular(factor, made.penalty, lower=True)
@@ -131,7 +136,8 @@ def _primal_map(problem: Problem, folds: Folds) -> PrimalMap:
     others = (gram - columns[start:stop].T @ columns[start:stop] for start, stop in folds)
     unit = jnp.zeros(len(gram), gram.dtype).at[0].set(1 / made.size[0])
     first = solve_triangular(factor, unit, lower=True)
-    return PrimalMap(columns, jnp.stack([_factor(one) for one in others]), first, folds)
+    factors = jnp.stack([_factor(one) for one in others])
+    return PrimalMap(columns, factors, first, problem.root, folds)
 
 
 def _factor(gram: AnyArray) -> jax.Array:

@@ -51,15 +51,23 @@ class Term(eqx.Module):
         return one(self.state, x, score, dual) / self.weight
 
 
-def linear_terms(problem: Problem, count: float | None = None) -> tuple[Term, ...]:
+def linear_terms(
+    problem: Problem, count: float | None = None, in_order: bool = False
+) -> tuple[Term, ...]:
     """The terms of a problem whose family is linear.
 
     Args:
         problem: with the draws that the family is set up on.
         count: the number of draws $m$ in the objective's mean; all of them, unless some are to be
             held out later.
+        in_order: whether the solver heeds an objective to which the order of draws matters.
     """
     check_linear(problem)
+    if problem.objective.reach is not None and not in_order:
+        raise ValueError(
+            f"{type(problem.objective).__name__} looks at draws in a row, as only Exact() does for a "
+            "linear family, with a Sample in memory: use that, or objective=LeastSquares()."
+        )
     m = problem.x.shape[0] if count is None else count
     factor = m * problem.objective.penalty_factor(m)
     each = zip(problem.family.terms, problem.penalties, strict=True)

@@ -5,7 +5,7 @@ NumPy, not jax: on a CPU its product of a matrix with its own transpose is up to
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,12 @@ NEAR = 4.0  # standard deviations: products lose 4 bits, as those of a shifted t
 
 
 class Moments(NamedTuple):
-    """How many draws, the means of columns (p,) and integrands (k,), and their centred products."""
+    """How many draws, the means of columns (p,) and integrands (k,), and their centred products.
 
-    n: int
+    Of draws with weights, n is the sum of these, and means and sums are weighted ones.
+    """
+
+    n: int | float
     mean: np.ndarray
     mean_f: np.ndarray
     gram: np.ndarray  # (p, p)
@@ -71,7 +74,7 @@ def moments(columns: np.ndarray, f: np.ndarray) -> Moments:
     return gathered_moments([(columns, f)])
 
 
-def gathered_moments(tiles: Iterable[tuple[np.ndarray, np.ndarray]]) -> Moments:
+def gathered_moments(tiles: Iterable[tuple[Any, ...]]) -> Moments:
     r"""The moments of many tiles of draws, added up about a shift $m$: 0, or the mean of the first tile.
 
     Adding costs no more than $\sum_i (a_i - m)(a_i - m)^\top$ itself; the mean of all is taken from it at
@@ -79,25 +82,27 @@ def gathered_moments(tiles: Iterable[tuple[np.ndarray, np.ndarray]]) -> Moments:
     of $m$. Moments of draws that are further apart are to be merged.
 
     Args:
-        tiles: pairs of columns (n, p) and integrands (n, k), at least one.
+        tiles: columns (n, p), integrands (n, k) and, where draws have them, weights (n,); at least one.
     """
     tiles = iter(tiles)
     first = next(tiles, None)
     if first is None:
         raise ValueError("no tiles: moments are those of at least one draw.")
-    shift, shift_f = (_shift(part) for part in first)
+    shift, shift_f = (_shift(part) for part in first[:2])
     n, total, total_f = 0, np.zeros(first[0].shape[1]), np.zeros(first[1].shape[1])
     gram, cross = np.zeros((len(total),) * 2), np.zeros((len(total), len(total_f)))
     product = np.empty_like(gram)
-    for columns, f in chain((first,), tiles):
+    for columns, f, *others in chain((first,), tiles):
         centred = columns if shift is None else columns - shift
         centred_f = f if shift_f is None else f - shift_f
-        ones = np.ones(len(columns))
-        n += len(columns)
+        weights = others[0] if others else None
+        ones = np.ones(len(columns)) if weights is None else weights
+        weighed = centred if weights is None else centred * ones[:, None]
+        n += len(columns) if weights is None else ones.sum()
         total += ones @ centred
         total_f += ones @ centred_f
-        gram += np.matmul(centred.T, centred, out=product)
-        cross += centred.T @ centred_f
+        gram += np.matmul(centred.T, weighed, out=product)
+        cross += weighed.T @ centred_f
     gram -= np.outer(total, total) / n
     cross -= np.outer(total, total_f) / n
     mean, mean_f = total / n, total_f / n

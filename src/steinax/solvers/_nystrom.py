@@ -72,7 +72,7 @@ class Nystrom(AbstractSolver):
             w[used] = own
             solved.append(w)
             intercepts.append(intercept)
-        rest = [f - a @ solved[fold] for fold, a, f in _pieces(problem, made, folds)]
+        rest = [f - a @ solved[fold] for fold, a, f, _ in _pieces(problem, made, folds)]
         note = f"Nyström: {len(index)} landmarks, {n} draws"
         return HeldOut(
             jnp.asarray(np.concatenate(rest)), note, intercepts=jnp.asarray(np.stack(intercepts))
@@ -94,14 +94,15 @@ class Nystrom(AbstractSolver):
 def _gather(problem: Problem, made: NystromColumns, folds: Folds) -> list[Moments]:
     """The moments of every fold."""
     each = groupby(_pieces(problem, made, folds), key=itemgetter(0))
-    return [gathered_moments((a, f) for _, a, f in pieces) for _, pieces in each]
+    return [gathered_moments(piece[1:] for piece in pieces) for _, pieces in each]
 
 
 def _pieces(
     problem: Problem, made: NystromColumns, folds: Folds
-) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """The columns and integrands of a few draws of one fold at a time, and which fold."""
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
+    """Which fold, and the columns, integrands and weights of a few draws of it at a time."""
     f = np.asarray(problem.f)
+    squares = None if problem.root is None else np.asarray(problem.root, np.float64) ** 2
     rows = min(ROWS, max(stop - start for start, stop in folds))
     for fold, (start, stop) in enumerate(folds):
         for here in range(start, stop, rows):
@@ -109,4 +110,4 @@ def _pieces(
             # one length for all, so that one compilation serves them
             at = np.minimum(np.arange(here, here + rows), len(f) - 1)
             a = np.asarray(made.matrix(problem.x[at], problem.score[at]))[: there - here]
-            yield fold, a, f[here:there]
+            yield fold, a, f[here:there], None if squares is None else squares[here:there]

@@ -14,6 +14,7 @@ from ._dual import Dual, with_columns
 from ._linear_map import DualMap
 from ._problem import Folds, LeftOut
 from ._roots import AbstractRoot, IdentityRoot, SpectralRoot, cholesky_root, noise_floor
+from ._rows import Root, scaled
 
 
 @eqx.filter_jit
@@ -31,6 +32,7 @@ def held_out_grid(
     noises: AnyArray,
     folds: Folds,
     sizes: tuple[int, ...],
+    root: Root = None,
 ) -> LeftOut:
     """What leaving out each fold in turn gives, for each noise and each number of columns.
 
@@ -41,6 +43,7 @@ def held_out_grid(
         noises: of the draws, in the units of the kernel, (grid,).
         folds: where each starts and stops.
         sizes: how many of the columns, from the first on, each candidate has.
+        root: by which the rows of kernel matrix and columns are scaled, where draws have weights.
 
     Returns:
         Arrays with the grid as their first axis, and the sizes as their second.
@@ -50,7 +53,7 @@ def held_out_grid(
 
     def at(noise: AnyArray) -> LeftOut:
         scale = jax.lax.rsqrt(values + jnp.maximum(noise, floor))
-        return _nested(SpectralRoot(vectors, scale), columns, f, folds, sizes)
+        return _nested(SpectralRoot(vectors, scale), columns, f, folds, sizes, root)
 
     return jax.lax.map(at, noises)
 
@@ -63,29 +66,35 @@ def held_out_nested(
     noise: AnyArray,
     folds: Folds,
     sizes: tuple[int, ...],
+    root: Root = None,
 ) -> LeftOut:
     """The same for one noise, by a Cholesky factorisation: arrays with the sizes as first axis."""
-    return _nested(cholesky_root(kernel / noise), columns, f, folds, sizes)
+    return _nested(cholesky_root(kernel / noise), columns, f, folds, sizes, root)
 
 
 def _nested(
-    root: AbstractRoot, columns: AnyArray, f: Values, folds: Folds, sizes: tuple[int, ...]
+    root: AbstractRoot,
+    columns: AnyArray,
+    f: Values,
+    folds: Folds,
+    sizes: tuple[int, ...],
+    rows: Root,
 ) -> LeftOut:
     """One root and one orthogonal basis serve the first columns, however many they are.
 
     So do one product with the root for all integrands, and one with its transpose for all sizes.
     """
     centre = jnp.mean(f, axis=0)
-    free, white = _at_once(root.whiten, [columns, f - centre])
+    free, white = _at_once(root.whiten, [columns, scaled(f - centre, rows)])
     basis, upper = jnp.linalg.qr(free)
     along = basis.T @ white
     beside = [white - basis[:, :size] @ along[:size] for size in sizes]
     free, *alphas = _at_once(root.whiten_transposed, [basis, *beside])
-    rows = root.inverse().T
+    inverted = root.inverse().T
     found = []
     for size, alpha in zip(sizes, alphas, strict=True):
         inverse = solve_triangular(upper[:size, :size], jnp.eye(size, dtype=upper.dtype))[0]
-        blocks = blocks_of(rows, free[:, :size], free[:, :size] @ inverse, folds)
+        blocks = blocks_of(inverted, free[:, :size], free[:, :size] @ inverse, folds, rows)
         rest, intercepts = blocks.held_out(alpha, inverse @ along[:size])
         found.append(LeftOut(rest, blocks.solve_diagonal(), intercepts).moved(centre))
     return jax.tree.map(lambda *parts: jnp.stack(parts), *found)
@@ -101,12 +110,16 @@ def _at_once(
 
 @eqx.filter_jit
 def linear_map_once(
-    kernel: AnyArray | None, columns: AnyArray, noise: AnyArray, folds: Folds
+    kernel: AnyArray | None,
+    columns: AnyArray,
+    noise: AnyArray,
+    folds: Folds,
+    root: Root = None,
 ) -> DualMap:
     """The same for integrands that come later."""
-    return DualMap(_system(kernel, columns, noise).blocks(folds))
+    return DualMap(_system(kernel, columns, noise, root).blocks(folds))
 
 
-def _system(kernel: AnyArray | None, columns: AnyArray, noise: AnyArray) -> Dual:
-    root = IdentityRoot(len(columns)) if kernel is None else cholesky_root(kernel / noise)
-    return with_columns(root, columns)
+def _system(kernel: AnyArray | None, columns: AnyArray, noise: AnyArray, root: Root) -> Dual:
+    made = IdentityRoot(len(columns)) if kernel is None else cholesky_root(kernel / noise)
+    return with_columns(made, columns, root)

@@ -8,15 +8,19 @@ from ..families import Landmarks, Products
 from ._conjugate_steps import Times
 from ._landmarks import nystrom_columns
 from ._linear_system import Term
+from ._rows import Root, scaled
 
 
-def nystrom_inverse(terms: tuple[Term, ...], x: Values, score: Values, count: int) -> Times:
+def nystrom_inverse(
+    terms: tuple[Term, ...], x: Values, score: Values, count: int, root: Root = None
+) -> Times:
     r"""The product with $(A A^\top + 1)^{-1}$, $A$ the Nyström columns of so many landmarks."""
     index = Landmarks(count).choose(len(x))
-    return _low_rank_inverse(nystrom_columns(terms, x, score, index).matrix, jnp.ones(()))
+    columns = nystrom_columns(terms, x, score, index).matrix
+    return _low_rank_inverse(scaled(columns, root), jnp.ones(()))
 
 
-def leading_inverse(terms: tuple[Term, ...], each: list[Products]) -> Times:
+def leading_inverse(terms: tuple[Term, ...], each: list[Products], root: Root = None) -> Times:
     r"""The product with $(A A^\top + c)^{-1}$, $A$ the leading features of all terms.
 
     The rest of the kernel is taken for a multiple of the identity, $c = 1 + \operatorname{tr}
@@ -25,7 +29,7 @@ def leading_inverse(terms: tuple[Term, ...], each: list[Products]) -> Times:
     columns, noise = [], jnp.ones(())
     for term, products in zip(terms, each, strict=True):
         leading, rest = products.leading()
-        columns.append(leading / jnp.sqrt(term.weight))
+        columns.append(scaled(leading / jnp.sqrt(term.weight), root))
         noise = noise + rest / term.weight
     return _low_rank_inverse(jnp.concatenate(columns, axis=1), noise)
 

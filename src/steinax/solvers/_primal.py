@@ -9,6 +9,7 @@ from .._types import AnyArray, Coefficients, Points, Values
 from ._columns import Columns, columns
 from ._linear_system import Term
 from ._problem import Folds, LeftOut
+from ._rows import Root, ones, scaled, unscaled
 
 REFINEMENTS = 2
 
@@ -26,6 +27,7 @@ class Primal(eqx.Module):
     gram: AnyArray  # A'A + P
     size: AnyArray  # of the columns before they were scaled
     parts: tuple[Columns, ...]
+    root: Root = None  # by which the rows of A and f are scaled
 
     def solve(self, f: Values) -> tuple[jax.Array, jax.Array]:
         """The intercepts (k,), and the coefficients of all terms (p, k)."""
@@ -45,25 +47,25 @@ class Primal(eqx.Module):
             gram = self.gram - inside.T @ inside
             mask = jnp.ones(len(f), f.dtype).at[start:stop].set(0.0)[:, None]
             w, factor = _least_squares(gram, self.columns * mask, self.penalty, f * mask)
-            parts.append(f[start:stop] - inside[:, 1:] @ w[1:])
-            variance.append(
-                1 + jnp.sum(solve_triangular(factor, inside.T, lower=True) ** 2, axis=0)
-            )
+            own = None if self.root is None else self.root[start:stop]
+            parts.append(unscaled(f[start:stop] - inside[:, 1:] @ w[1:], own))
+            spread = 1 + jnp.sum(solve_triangular(factor, inside.T, lower=True) ** 2, axis=0)
+            variance.append(spread if own is None else spread / own**2)
             intercepts.append(w[0] / self.size[0])
         return LeftOut(jnp.concatenate(parts), jnp.concatenate(variance), jnp.stack(intercepts))
 
 
-def primal(terms: tuple[Term, ...], x: Points, score: Points) -> Primal:
-    """The least-squares problem of a linear family."""
+def primal(terms: tuple[Term, ...], x: Points, score: Points, root: Root = None) -> Primal:
+    """The least-squares problem of a linear family, its rows scaled where draws have weights."""
     parts = tuple(columns(term, x, score) for term in terms)
-    ones = jnp.ones((x.shape[0], 1), x.dtype)
-    whole = jnp.concatenate([ones, *(part.matrix for part in parts)], axis=1)
+    each = (scaled(part.matrix, root) for part in parts)
+    whole = jnp.concatenate([ones(x, root), *each], axis=1)
     penalty = block_diag(jnp.zeros((1, 1), x.dtype), *(part.penalty for part in parts))
     gram = whole.T @ whole + penalty
     size = jnp.sqrt(jnp.diag(gram))
     size = jnp.where(size > 0, size, 1.0)
     square = jnp.outer(size, size)
-    return Primal(whole / size, penalty / square, gram / square, size, parts)
+    return Primal(whole / size, penalty / square, gram / square, size, parts, root)
 
 
 def split_back(parts: tuple[Columns, ...], w: Coefficients) -> jax.Array:

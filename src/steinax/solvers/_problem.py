@@ -9,6 +9,8 @@ from jaxtyping import Float
 from .._types import AnyArray, Points, PyTree, Values
 from ..families import AbstractFamily
 from ..objectives import AbstractObjective, AbstractPenalty
+from ._rows import Root, scaled
+from ._segments import cut
 
 # where each fold starts and stops among all draws
 type Folds = tuple[tuple[int, int], ...]
@@ -38,11 +40,16 @@ class Problem(eqx.Module):
     x: Points
     score: Points
     f: Values
+    # the unbroken piece of a chain that each draw is of, (n,), where the objective asks for it
+    segment: AnyArray | None = None
+    root: Root = None  # of the weights of the squares, where draws have weights
 
     def take(self, index: np.ndarray) -> "Problem":
         """The same problem on some of the draws."""
         x, score, f = self.x[index], self.score[index], self.f[index]
-        return Problem(self.family, self.penalties, self.objective, x, score, f)
+        segment = None if self.segment is None else cut(self.segment, index)
+        root = None if self.root is None else self.root[index]
+        return Problem(self.family, self.penalties, self.objective, x, score, f, segment, root)
 
     def loss(
         self,
@@ -62,7 +69,10 @@ class Problem(eqx.Module):
             values = _evaluate(term, own, theta, x, score)
             rest = rest - values
             penalty = penalty + jnp.sum(one(term, own, theta, values))
-        return jnp.sum(self.objective(rest, intercept)) + penalty
+        if self.root is not None:
+            rest = intercept + scaled(rest - intercept, self.root[batch])
+        segment = None if self.segment is None else self.segment[batch]
+        return jnp.sum(self.objective.along(rest, intercept, segment)) + penalty
 
 
 def _evaluate(

@@ -63,7 +63,8 @@ class Spread(AbstractSolver):
 def _spread(problem: Problem, mesh: Mesh) -> Problem:
     """Each device gets its share of the draws."""
     rows = NamedSharding(mesh, PartitionSpec(AXIS))
-    draws = {name: jax.device_put(getattr(problem, name), rows) for name in ("x", "score", "f")}
+    names = ("x", "score", "f") if problem.root is None else ("x", "score", "f", "root")
+    draws = {name: jax.device_put(getattr(problem, name), rows) for name in names}
     return replace(problem, **draws)
 
 

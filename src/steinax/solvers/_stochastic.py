@@ -13,6 +13,7 @@ from ._optax_descent import optax_descent
 from ._optimiser import Optimiser
 from ._point_saga import deal, point_saga, point_saga_with_rest
 from ._problem import Problem
+from ._rows import average, scaled
 from ._training import Plan
 from ._whitening import LANDMARKS, coefficients, landmarks_of, rest_of_kernel, whiten
 
@@ -103,15 +104,16 @@ def _whiten_and_descend(
     epochs: int,
     averaging: bool,
 ) -> tuple[jax.Array, jax.Array, tuple]:
-    terms, x, score = linear_terms(problem), problem.x, problem.score
-    f = problem.f - jnp.mean(problem.f, axis=0)
+    terms, x, score, root = linear_terms(problem), problem.x, problem.score, problem.root
+    f = scaled(problem.f - average(problem.f, root), root)
     one = f.shape[1] == 1 and optimiser is None
     f = f[:, 0] if one else f
     wide = landmarks_of(terms, x, score)
-    rest = rest_of_kernel(wide, x, score) if optimiser is None and len(x) <= WITH_REST else None
+    keep = optimiser is None and len(x) <= WITH_REST
+    rest = rest_of_kernel(wide, x, score, root) if keep else None
     # the mean eigenvalue of what is left, beyond the span of the landmarks
     tail = jnp.zeros(()) if rest is None else jnp.trace(rest) / (len(x) * (len(x) - LANDMARKS))
-    white, beta = whiten(terms, wide, x, score, tail), None
+    white, beta = whiten(terms, wide, x, score, tail, root), None
     if optimiser is not None:
         v = optax_descent(white, f, key, optimiser, batch_size, epochs, averaging)
     elif rest is None:
@@ -120,7 +122,7 @@ def _whiten_and_descend(
         batches = deal(white, f, key, batch_size, epochs)
         v, beta = point_saga_with_rest(white, rest, f, batches)
         beta = beta[:, None] if one else beta
-    coef = coefficients(white, x, score, v[:, None] if one else v, beta)
+    coef = coefficients(white, x, score, v[:, None] if one else v, beta, root)
     states = tuple(term.state for term in terms)
     values = fitted_values(terms, coef, x, score)
-    return jnp.mean(problem.f - values, axis=0), coef, states
+    return average(problem.f - values, root), coef, states

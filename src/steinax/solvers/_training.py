@@ -12,6 +12,7 @@ from .._types import AnyArray, Key, PyTree
 from ._hyperparameters import with_hyperparameters
 from ._optimiser import Optimiser
 from ._problem import Problem
+from ._segments import draw_batch
 
 
 class Plan(NamedTuple):
@@ -58,7 +59,8 @@ class _Loop:
         plan, (trainable, memory, mean) = self.plan, carry
         total = plan.epochs * plan.steps
         picked = jax.random.fold_in(self.key, index)
-        batch = jax.random.randint(picked, (plan.batch_size,), 0, self.problem.x.shape[0])
+        n, reach = self.problem.x.shape[0], self.problem.objective.reach
+        batch = draw_batch(picked, n, plan.batch_size, reach)
         gradient = jax.grad(loss)(trainable, self.problem, self.problem, batch)
         updates, memory = plan.optimiser.update(gradient, memory, trainable)
         fall = cosine(index / total) if plan.decay else 1.0

@@ -8,6 +8,7 @@ from ..families import Landmarks
 from ._columns import Columns, columns
 from ._landmarks import Wide, nystrom_columns
 from ._linear_system import Term
+from ._rows import Root, centred, scaled
 
 LANDMARKS = 1000
 
@@ -29,7 +30,12 @@ class Whitened(eqx.Module):
 
 
 def whiten(
-    terms: tuple[Term, ...], wide: Wide | None, x: Points, score: Points, tail: AnyArray
+    terms: tuple[Term, ...],
+    wide: Wide | None,
+    x: Points,
+    score: Points,
+    tail: AnyArray,
+    root: Root = None,
 ) -> Whitened:
     """Find the coordinates, from the draws' moments and the landmarks of the wide terms.
 
@@ -42,8 +48,7 @@ def whiten(
     if wide is not None:
         parts.append(wide.matrix)
         holding.append(jnp.eye(wide.matrix.shape[1], dtype=x.dtype))
-    matrix = jnp.concatenate(parts, axis=1)
-    matrix = matrix - jnp.mean(matrix, axis=0)
+    matrix = centred(scaled(jnp.concatenate(parts, axis=1), root), root)
     penalty = block_diag(*holding) / n
     hessian = matrix.T @ matrix / n + penalty
     floor = 8 * jnp.finfo(hessian.dtype).eps * jnp.trace(hessian)
@@ -63,17 +68,24 @@ def is_wide(term: Term, n: int, dim: int) -> bool:
     return term.has_kernel and term.size(dim) >= min(n, LANDMARKS)
 
 
-def rest_of_kernel(wide: Wide | None, x: Points, score: Points) -> jax.Array | None:
+def rest_of_kernel(
+    wide: Wide | None, x: Points, score: Points, root: Root = None
+) -> jax.Array | None:
     """What the landmarks leave of the wide terms' kernel, centred: (n, n); None if nothing."""
     if wide is None or x.shape[0] <= LANDMARKS:
         return None
     rest = sum((t.kernel(x, score, x, score) for t in wide.terms), -wide.matrix @ wide.matrix.T)
-    rest = rest - jnp.mean(rest, axis=0)
-    return rest - jnp.mean(rest, axis=1)[:, None]
+    rest = centred(scaled(scaled(rest, root).T, root).T, root)
+    return rest - jnp.mean(rest, axis=1)[:, None] if root is None else centred(rest.T, root).T
 
 
 def coefficients(
-    white: Whitened, x: Points, score: Points, v: Coefficients, beta: Values | None
+    white: Whitened,
+    x: Points,
+    score: Points,
+    v: Coefficients,
+    beta: Values | None,
+    root: Root = None,
 ) -> jax.Array:
     """The coefficients of all terms, from those of the coordinates and of the kernel's rest."""
     w = white.turn @ v
@@ -81,7 +93,7 @@ def coefficients(
     if wide is not None:
         own = w[-wide.matrix.shape[1] :]
         if beta is not None:
-            dual = beta - jnp.mean(beta, axis=0)
+            dual = scaled(centred(beta, root), root)
             own = own - wide.matrix.T @ dual
         dual = dual.at[wide.index].add(wide.back @ own)
     done, used = [], 0

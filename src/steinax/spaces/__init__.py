@@ -1,3 +1,9 @@
 """Where draws live when that is not all of R^d: each space with its operator, its audit and its family."""
 
-__all__: list[str] = []
+from ._binary import Binary
+from ._box import Box
+from ._counts import Counts
+from ._sphere import Sphere
+from ._spherical import SphericalPolynomial
+
+__all__ = ["Binary", "Box", "Counts", "Sphere", "SphericalPolynomial"]

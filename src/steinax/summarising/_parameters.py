@@ -10,6 +10,7 @@ from ..data import Sample
 from ..data._arrays import ADAPTERS
 from ..data._columns import as_dataset
 from ..data._variables import AXES
+from ..data._weights import refuse_weights
 
 if TYPE_CHECKING:
     import xarray
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 def as_sample(data: Any) -> Sample:
     """A sample, from one, from a DataTree with scores or from a file; the audit comes later."""
     if isinstance(data, Sample):
+        refuse_weights(data, "summary")
         return data
     import xarray
 

@@ -1,0 +1,16 @@
+"""The log evidence of a model, from draws at several inverse temperatures."""
+
+from ._evidence import evidence
+from ._methods import AbstractMethod, SteppingStones, ThermodynamicIntegration, Trapezium
+from ._result import Evidence
+from ._tempered import Tempered
+
+__all__ = [
+    "AbstractMethod",
+    "Evidence",
+    "SteppingStones",
+    "Tempered",
+    "ThermodynamicIntegration",
+    "Trapezium",
+    "evidence",
+]

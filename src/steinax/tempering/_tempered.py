@@ -1,0 +1,180 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from .._types import AnyArray
+from ..adapters._logdensity import score
+from ..adapters._pytrees import over_draws
+from ..data import Sample
+from ..data._arrays import as_chains, as_reals
+from ..data._sample import as_names
+
+
+class Tempered(eqx.Module):
+    r"""Draws from power posteriors $\pi_t(x) \propto p(x)\, L(x)^t$, from the prior to the posterior.
+
+    The score at inverse temperature $t$ is $\nabla \log p(x) + t\, \nabla \log L(x)$.
+
+    Args:
+        draws: $x$ at each temperature, (temperature, draw, dim) or (temperature, chain, draw, dim), or
+            a list of arrays (draw, dim) or (chain, draw, dim) of any lengths.
+        log_likelihood: $\log L(x)$ of each draw, of the same axes without the last, with every
+            constant that the evidence is to have.
+        likelihood_scores: $\nabla \log L(x)$, of the shape of the draws.
+        prior_scores: $\nabla \log p(x)$, of the shape of the draws.
+        temperatures: the inverse temperatures $0 = t_0 < t_1 < \ldots < t_J = 1$.
+        names: one name per dimension; `x[0]`, `x[1]`, ... when not given.
+
+    >>> import numpy as np
+    >>> t = np.array([0.0, 0.5, 1.0])  # the prior and the likelihood are both standard normal
+    >>> x = np.random.default_rng(0).normal(size=(3, 100, 1)) / np.sqrt(1 + t)[:, None, None]
+    >>> Tempered(x, -(x[..., 0] ** 2) / 2, -x, -x, t)
+    Tempered(3 temperatures, 300 draws, 1 dimension: x[0])
+    """
+
+    draws: tuple[AnyArray, ...]  # each (chain, draw, dim), of its own length
+    log_likelihood: tuple[AnyArray, ...]  # each (chain, draw)
+    likelihood_scores: tuple[AnyArray, ...]
+    prior_scores: tuple[AnyArray, ...]
+    temperatures: Float[AnyArray, " temperature"]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        draws: ArrayLike | Sequence[ArrayLike],
+        log_likelihood: ArrayLike | Sequence[ArrayLike],
+        likelihood_scores: ArrayLike | Sequence[ArrayLike],
+        prior_scores: ArrayLike | Sequence[ArrayLike],
+        temperatures: ArrayLike,
+        names: Sequence[str] | None = None,
+    ):
+        self.temperatures = as_temperatures(temperatures)
+        count = len(self.temperatures)
+        self.draws = _all_chains(draws, "draws", count)
+        self.likelihood_scores = _all_chains(likelihood_scores, "likelihood_scores", count)
+        self.prior_scores = _all_chains(prior_scores, "prior_scores", count)
+        self.log_likelihood = _all_values(log_likelihood, self.draws)
+        for what, scores in (("likelihood", self.likelihood_scores), ("prior", self.prior_scores)):
+            _check_shapes(what, scores, self.draws)
+        dims = {one.shape[2] for one in self.draws}
+        if len(dims) > 1:
+            raise ValueError(
+                f"the draws have {sorted(dims)} dimensions: give the same parameters at every temperature."
+            )
+        self.names = as_names(names, dims.pop())
+
+    @staticmethod
+    def from_logdensity(
+        log_likelihood: Callable[[Any], Any],
+        log_prior: Callable[[Any], Any],
+        draws: ArrayLike | Sequence[ArrayLike],
+        temperatures: ArrayLike,
+        names: Sequence[str] | None = None,
+    ) -> "Tempered":
+        r"""The same from the log likelihood and the log prior in jax, which give values and scores.
+
+        Args:
+            log_likelihood: $\log L$ of one draw, a vector, with its constants.
+            log_prior: $\log p$ of one draw, up to a constant, with the Jacobian if draws are transformed.
+            draws: as above.
+            temperatures: as above.
+            names: as above.
+
+        >>> import jax.numpy as jnp, numpy as np
+        >>> t = np.array([0.0, 0.5, 1.0])
+        >>> x = np.random.default_rng(0).normal(size=(3, 100, 1)) / np.sqrt(1 + t)[:, None, None]
+        >>> normal = lambda x: -jnp.sum(x**2) / 2
+        >>> Tempered.from_logdensity(normal, normal, x, t).likelihood_scores[0].shape
+        (1, 100, 1)
+        """
+        chains = _all_chains(draws, "draws", len(as_temperatures(temperatures)))
+        values = [over_draws(log_likelihood, one) for one in chains]
+        likelihood = [score(log_likelihood, one) for one in chains]
+        prior = [score(log_prior, one) for one in chains]
+        return Tempered(chains, values, likelihood, prior, temperatures, names)
+
+    def sample(self, place: int) -> Sample:
+        """The draws at one temperature, with their scores at that temperature."""
+        t = self.temperatures[place]
+        scores = self.prior_scores[place] + t * self.likelihood_scores[place]
+        return Sample(self.draws[place], scores, self.names)
+
+    def __len__(self) -> int:
+        return len(self.temperatures)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
+        size = sum(one.size for one in self.log_likelihood)
+        dims = "1 dimension" if len(self.names) == 1 else f"{len(self.names)} dimensions"
+        return f"Tempered({len(self)} temperatures, {size} draws, {dims}: {shown})"
+
+
+def as_temperatures(temperatures: ArrayLike) -> np.ndarray:
+    """Inverse temperatures from 0 to 1, or a refusal."""
+    t = as_reals(temperatures, "temperatures").astype(np.float64)
+    if t.ndim != 1 or len(t) < 2:
+        raise ValueError(
+            f"temperatures have shape {t.shape}: give at least two inverse temperatures, as a list."
+        )
+    if not np.all(np.diff(t) > 0):
+        raise ValueError(
+            "temperatures do not grow from each to the next: give inverse temperatures in growing order, "
+            "and the draws in the same order."
+        )
+    if t[0] != 0 or t[-1] != 1:
+        raise ValueError(
+            f"temperatures go from {t[0]:g} to {t[-1]:g}: give inverse temperatures from 0, the prior, to "
+            "1, the posterior; draws of the prior can be had without a chain."
+        )
+    return t
+
+
+def _all_chains(values: Any, what: str, count: int) -> tuple[np.ndarray, ...]:
+    if len(values) != count:
+        raise ValueError(
+            f"{what} at {len(values)} temperatures, and there are {count} temperatures: give one array for "
+            "each, the temperature as the first axis."
+        )
+    return tuple(as_chains(one, what, np.float64) for one in values)
+
+
+def _all_values(values: Any, draws: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    if len(values) != len(draws):
+        raise ValueError(
+            f"log_likelihood at {len(values)} temperatures, and there are draws at {len(draws)}: give one "
+            "array (chain, draw) or (draw,) for each."
+        )
+    found = []
+    for one, of in zip(values, draws, strict=True):
+        array = as_reals(one, "log_likelihood").astype(np.float64)
+        array = array[None] if array.ndim == 1 else array
+        if array.shape != of.shape[:2]:
+            raise ValueError(
+                f"log_likelihood has shape {array.shape} beside draws of shape {of.shape}: give one number "
+                "for each draw, summed over the data."
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(
+                "log_likelihood is not finite on every draw, so it has no mean there: leave out the draws "
+                "where the model failed, and say so, or repair the likelihood."
+            )
+        if np.ptp(array) == 0:
+            raise ValueError(
+                "log_likelihood is the same on every draw of a temperature: check that it is summed over the "
+                "data for each draw, and that the chain moved."
+            )
+        found.append(array)
+    return tuple(found)
+
+
+def _check_shapes(what: str, scores: tuple[np.ndarray, ...], draws: tuple[np.ndarray, ...]) -> None:
+    for one, of in zip(scores, draws, strict=True):
+        if one.shape != of.shape:
+            raise ValueError(
+                f"{what}_scores have shape {one.shape} beside draws of shape {of.shape}: each draw needs a "
+                "gradient with one entry per dimension."
+            )
