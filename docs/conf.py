@@ -26,6 +26,7 @@ exclude_patterns = [
     "_build",
     # what other pages include
     "benchmarks/landing.md",
+    "benchmarks/beyond_*.md",
     "benchmarks/scale_*.md",
     "benchmarks/speed_*.md",
     "paper/*.md",
