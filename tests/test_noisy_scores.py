@@ -52,7 +52,7 @@ def test_no_bias(family: sx.families.AbstractFamily, samples: int) -> None:
     errors. With 40 samples one of six is beyond by a chance of 1 in 600 (Student's), with 160 of 1 in 1,800.
     """
     errors = []
-    for seed in range(samples):
+    for seed in range(1000, 1000 + samples):
         x, score, noise = noisy(200, 1.0, seed, dim=3)
         f = {"x": "x", "cosine": np.cos(x)}
         est = sx.estimate(f, sx.Sample(x, score + noise), family, audit="off")

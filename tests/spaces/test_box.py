@@ -1,5 +1,6 @@
 """Boxes: known answers, what is refused, and the box in the coordinates of a fit."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -118,3 +119,39 @@ def test_units_of_the_coordinates_do_not_matter() -> None:
     other = sx.estimate(f, sx.Sample(x * unit, 0 * x, space=space))
     assert np.allclose(one.value, other.value, rtol=1e-8)
     assert np.allclose(one.mcse, other.mcse, rtol=1e-5)
+
+
+class TestOpen:
+    """With nothing given, a box is opened: logits and logs, with the Jacobian in the scores."""
+
+    def test_scores_are_those_of_the_new_coordinates(self) -> None:
+        space = sx.spaces.Box(
+            np.array([0.0, 2.0, -np.inf, -np.inf]), np.array([3.0, np.inf, 1.0, np.inf])
+        )
+
+        def back(z):
+            return jnp.stack(
+                [3 / (1 + jnp.exp(-z[0])), 2 + jnp.exp(z[1]), 1 - jnp.exp(-z[2]), z[3]]
+            )
+
+        def log_density(x):
+            return -jnp.sum(jnp.sin(x) + x**2)
+
+        def moved(z):
+            return log_density(back(z)) + jnp.linalg.slogdet(jax.jacfwd(back)(z))[1]
+
+        with precision(np.float64):
+            z = jnp.array([0.3, -1.0, 0.7, 2.0])
+            x = back(z)
+            score = jax.grad(log_density)(x)
+            found = space.unbounded(np.asarray(x)[None, None], np.asarray(score)[None, None])
+            assert found is not None
+            np.testing.assert_allclose(found[0][0, 0], z, rtol=1e-12)
+            np.testing.assert_allclose(found[1][0, 0], jax.grad(moved)(z), rtol=1e-12)
+
+    def test_a_draw_on_a_face_keeps_the_box_closed(self) -> None:
+        x = np.random.default_rng(0).uniform(size=(4, 100, 1))
+        x[0, 0] = 0.0
+        est = sx.estimate("x", sx.Sample(x, 0 * x, space=UNIT))
+        assert abs(est.value[0] - 0.5) < 1e-8
+        assert "BoxLangevin" in est.chosen[0]

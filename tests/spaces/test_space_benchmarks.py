@@ -11,8 +11,15 @@ def _gains(rows: list[dict]) -> dict[tuple[str, str], float]:
 @pytest.mark.slow
 def test_the_box_is_exact_on_a_beta_density() -> None:
     gains = _gains(bounded.measure("beta", rounds=2))
-    assert gains["box", "x"] > 1e6
-    assert gains["box", "exp(x)"] > 100
+    assert gains["family of the box", "x"] > 1e6
+    assert gains["family of the box", "exp(x)"] > 100
+
+
+@pytest.mark.slow
+def test_open_coordinates_gain_more_on_a_truncated_normal() -> None:
+    gains = _gains(bounded.measure("regression", rounds=3))
+    assert gains["nothing given", "x[0]"] > 100
+    assert gains["nothing given", "x[0]"] > gains["family of the box", "x[0]"]
 
 
 @pytest.mark.slow
