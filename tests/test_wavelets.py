@@ -64,6 +64,25 @@ def test_mean_is_zero_by_a_fine_rule(operator) -> None:
     laws.check_mean_on_grid(g, target.score, nodes, weights, laws.ON_GRID[Shape.KINKED])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", [sx.Langevin(), sx.ScalarLangevin()], ids=str)
+def test_what_a_rule_finds_of_pairs_falls_as_it_grows_finer(operator) -> None:
+    """A spline's second derivative bends at every knot: a trapezoid rule errs by its spacing's square."""
+    family = Wavelets(1, 3, pairs=True, operator=operator)
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    state = family.setup(x, -x)
+
+    def error(count: int) -> float:
+        t = (np.arange(count) + 0.5) * 18 / count - 9
+        weights = np.exp(-(t**2) / 2) / np.exp(-(t**2) / 2).sum()
+        nodes = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
+        g = np.asarray(family.feature_matrix(state, nodes, -nodes))
+        both = np.outer(weights, weights).ravel()
+        return float(np.max(np.abs(both @ g) / np.sqrt(both @ g**2)))
+
+    assert error(400) < error(100) / 4
+
+
 class TestFamily:
     @pytest.mark.parametrize("operator", [sx.Langevin(), sx.ScalarLangevin()], ids=str)
     @pytest.mark.parametrize("pairs", [False, True])
