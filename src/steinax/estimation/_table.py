@@ -108,27 +108,32 @@ _COLUMNS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat"
 def cells_of(estimate: "Estimate", rows: int | None = None) -> list[tuple[str, ...]]:
     """The numbers of the first rows as they are shown, all rows by default."""
     columns = (np.atleast_1d(getattr(estimate, name))[:rows] for name in _COLUMNS)
-    return [_format(*map(float, numbers)) for numbers in zip(*columns, strict=True)]
+    return [
+        (*beside_plain(*numbers), *_of_chains(ess, rhat))
+        for *numbers, ess, rhat in (map(float, row) for row in zip(*columns, strict=True))
+    ]
 
 
-def _format(
-    value: float,
-    mcse: float,
-    plain: float,
-    plain_mcse: float,
-    worth: float,
-    ess: float,
-    rhat: float,
+def beside_plain(
+    value: float, mcse: float, plain: float, plain_mcse: float, worth: float
 ) -> tuple[str, ...]:
+    """A value with its error, the plain ones, and what it is worth."""
     return (
         digits(value, max(mcse, FINEST * plain_mcse)),
         f"{mcse:.2g}",
         digits(plain, plain_mcse),
         f"{plain_mcse:.2g}",
-        f"{worth:.3g}" if not worth > PERFECT else f">{PERFECT:.0e}".replace("+0", ""),
-        f"{ess:.0f}",
-        f"{rhat:.3f}" if np.isfinite(rhat) else "-",  # one chain has none
+        times(worth),
     )
+
+
+def times(worth: float) -> str:
+    """What an estimate is worth, up to where it has no error to speak of."""
+    return f"{worth:.3g}" if not worth > PERFECT else f">{PERFECT:.0e}".replace("+0", "")
+
+
+def _of_chains(ess: float, rhat: float) -> tuple[str, str]:
+    return f"{ess:.0f}", f"{rhat:.3f}" if np.isfinite(rhat) else "-"  # one chain has none
 
 
 def digits(value: float, error: float) -> str:

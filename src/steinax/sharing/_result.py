@@ -5,6 +5,7 @@ import numpy as np
 
 from .._types import AnyArray
 from ..estimation import Estimate
+from ..estimation._table import times
 
 
 class Related(eqx.Module):
@@ -78,5 +79,5 @@ class Related(eqx.Module):
         low, middle, high = np.nanquantile(self.worth, [0.05, 0.5, 0.95])
         return (
             f"Related({len(self)} tasks, {len(self.estimates[0].names)} integrands: {counts})\n"
-            f"  worth {middle:.3g} times as many draws ({low:.3g} to {high:.3g})"
+            f"  worth {times(middle)} times as many draws ({times(low)} to {times(high)})"
         )

@@ -7,7 +7,7 @@ from .._show import html_table, plain_text
 from .._types import AnyArray
 from ..chains import t_quantile
 from ..estimation import Estimate
-from ..estimation._table import digits
+from ..estimation._table import HEADINGS, beside_plain
 
 
 class Evidence(eqx.Module):
@@ -91,17 +91,7 @@ class Evidence(eqx.Module):
 
     def _rows(self) -> list[tuple[str, ...]]:
         numbers = (self.value, self.mcse, self.plain_value, self.plain_mcse, self.worth)
-        value, mcse, plain, plain_mcse, worth = map(float, numbers)
-        floor = max(mcse, 1e-7 * plain_mcse)
-        row = (
-            "log evidence",
-            digits(value, floor),
-            f"{mcse:.2g}",
-            digits(plain, plain_mcse),
-            f"{plain_mcse:.2g}",
-            f"{worth:.3g}",
-        )
-        return [("", "value", "mcse", "plain", "mcse", "worth"), row]
+        return [HEADINGS[:6], ("log evidence", *beside_plain(*map(float, numbers)))]
 
     def _below(self) -> list[str]:
         how = f"{self.method}, {len(self.temperatures)} temperatures"
