@@ -48,18 +48,16 @@ def audit(sample: Sample) -> AuditReport:
     with np.errstate(all="ignore"):  # what overflows is not a number, and fails
         if sample.space is None:
             found = identities(draws, scores, sample.weights)
-        else:
+            means, squares = found.limit
+        else:  # where no limit is known, and no mistake by name
             own = sample.space.identities(draws, scores)
             found = tested([own], sample.dim, sample.weights)
-        if not found.hold:
-            named = sample.space is None
-            mistake = (
-                name_mistake(draws, scores, sample.names, found, sample.weights)
-                if named
-                else _unnamed(sample)
-            )
-            problems.insert(0, mistake)
-    means, squares = found.limit if sample.space is None else (nothing, nothing)
+            means, squares = nothing, nothing
+        if not found.hold and sample.space is None:
+            named = name_mistake(draws, scores, sample.names, found, sample.weights)
+            problems.insert(0, named)
+        elif not found.hold:
+            problems.insert(0, _unnamed(sample))
     strength = float(found.strength.max())
     return AuditReport(tuple(problems), found.strength.size, means, squares, strength, diverging)
 

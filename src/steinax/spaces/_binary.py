@@ -9,11 +9,10 @@ from ..data import AbstractSpace
 from ..families import Multilinear
 from ..operators import Glauber, ScalarGlauber
 from ..operators._binary import flips
-from ._common import unit_size
+from ._common import beside_others, unit_size
 from ._degree import of_highest_degree
 from ._ratios import ratio_scores
 
-PAIRS = 20  # dimensions up to which every pair of them is audited; beyond, neighbours
 DEGREES = range(1, 4)
 STATES_PER_COEFFICIENT = 2
 
@@ -80,10 +79,7 @@ class Binary(AbstractSpace):
         """
         rho = np.maximum(1.0 - scores, 0.0)
         left = rho / (1.0 + rho) * (2 * draws - 1)
-        dim = draws.shape[2]
-        shifts = range(1, dim) if dim <= PAIRS else (1, 2)
-        centred = draws - draws.mean(axis=(0, 1))
-        pairs = [np.roll(centred, shift, axis=2) * left for shift in shifts]
+        pairs = beside_others(left, draws - draws.mean(axis=(0, 1)))
         negative = np.maximum(scores - 1.0, 0.0)
         return unit_size(np.concatenate([left, negative, *pairs], axis=2))
 

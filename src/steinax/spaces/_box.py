@@ -11,9 +11,13 @@ from ..data import AbstractSpace
 from ..families import AbstractLinearFamily, Polynomial
 from ..operators import BoxLangevin, WallDistance
 from ..operators._box import box_domain
-from ._common import HIGHEST, HIGHEST_IN_TAILS, polynomial_and_kernel, unit_size
-
-PAIRS = 20  # dimensions up to which every pair of them is audited; beyond, neighbours
+from ._common import (
+    HIGHEST,
+    HIGHEST_IN_TAILS,
+    beside_others,
+    polynomial_and_kernel,
+    unit_size,
+)
 
 
 class Box(AbstractSpace):
@@ -103,13 +107,11 @@ class Box(AbstractSpace):
         """
         y, scale = standardised(draws)
         b, slope = self._walls(draws)
-        drift, b, dim = slope + b * scores, b / scale, y.shape[2]
+        drift, b = slope + b * scores, b / scale
         wave = np.cos(2 * y) * drift - 2 * np.sin(2 * y) * b
         bounded = np.tanh(y)
         own = [drift, y * drift + b, bounded * drift + (1 - bounded**2) * b, wave]
-        shifts = range(1, dim) if dim <= PAIRS else (1, 2)
-        pairs = [np.roll(bounded, shift, axis=2) * drift for shift in shifts]
-        return unit_size(np.concatenate([*own, *pairs], axis=2))
+        return unit_size(np.concatenate([*own, *beside_others(drift, bounded)], axis=2))
 
     def family(self, n: int, dim: int) -> AbstractLinearFamily:
         def polynomial(degree: int) -> Polynomial:

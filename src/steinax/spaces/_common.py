@@ -1,4 +1,4 @@
-"""What spaces with smooth densities share: their family, and the scale of their identities."""
+"""What spaces share: families of polynomials and kernels, pairs and the scale of identities."""
 
 from collections.abc import Callable
 from typing import cast
@@ -12,6 +12,7 @@ from ..operators import AbstractOperator
 HIGHEST = 6  # degree; where draws have tails, powers are wild beyond the third
 HIGHEST_IN_TAILS = 3
 DRAWS_PER_COEFFICIENT = 10
+PAIRS = 20  # dimensions up to which every pair of them is audited; beyond, neighbours
 KERNEL_DRAWS = 1000  # a kernel's matrix costs their square, by automatic differentiation
 
 
@@ -37,6 +38,13 @@ def polynomial_and_kernel(
     if n > KERNEL_DRAWS:
         return family
     return cast(AbstractLinearFamily, family + KernelTranslates(operator=operator))
+
+
+def beside_others(own: Chains, of_others: Chains) -> list[AnyArray]:
+    """Products of a function of each dimension with one of another, for all that are audited."""
+    dim = own.shape[2]
+    shifts = range(1, dim) if dim <= PAIRS else (1, 2)
+    return [np.roll(of_others, shift, axis=2) * own for shift in shifts]
 
 
 def unit_size(series: Chains) -> AnyArray:

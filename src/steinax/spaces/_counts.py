@@ -10,11 +10,10 @@ from ..data import AbstractSpace
 from ..families import Polynomial
 from ..operators import BirthDeath, SteinChen
 from ..operators._counts import one_less
-from ._common import unit_size
+from ._common import beside_others, unit_size
 from ._degree import of_highest_degree
 from ._ratios import ratio_scores
 
-PAIRS = 20  # dimensions up to which every pair of them is audited; beyond, neighbours
 DEGREES = range(1, 5)
 STATES_PER_COEFFICIENT = 3
 
@@ -83,9 +82,7 @@ class Counts(AbstractSpace):
         rho, below = 1.0 - scores, y - 1.0 / scale
         own = [y - rho * below, np.tanh(y) - rho * np.tanh(below)]
         wave = np.cos(2 * y) - rho * np.cos(2 * below)
-        dim = y.shape[2]
-        shifts = range(1, dim) if dim <= PAIRS else (1, 2)
-        pairs = [np.roll(np.tanh(y), shift, axis=2) * scores for shift in shifts]
+        pairs = beside_others(scores, np.tanh(y))
         edge = np.where(draws == 0, rho, np.minimum(rho, 0.0))
         return unit_size(np.concatenate([scores, *own, wave, edge, *pairs], axis=2))
 

@@ -4,11 +4,10 @@ from .._types import AnyArray, Chains
 from ..data import AbstractSpace
 from ..families import AbstractLinearFamily
 from ..operators import SphereLangevin
-from ._common import polynomial_and_kernel, unit_size
+from ._common import PAIRS, polynomial_and_kernel, unit_size
 from ._spherical import SphericalPolynomial
 
 UNIT = 1e-6  # by how much the length of a draw may differ from 1
-PAIRS = 20  # dimensions up to which every product of two is audited; beyond, neighbours
 
 
 class Sphere(AbstractSpace):
