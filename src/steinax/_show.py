@@ -10,6 +10,15 @@ import equinox as eqx
 import jax
 import numpy as np
 
+GAP = 2  # blanks between the columns of a table
+
+
+def bare_table() -> Any:
+    """A rich table without lines, to be filled."""
+    from rich.table import Table
+
+    return Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+
 
 def shortened(name: str, width: int) -> str:
     """A name of at most so many letters, its middle left out: names of elements differ at their end.

@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from .._types import AnyArray, Chains
 from ..chains import linearised
+from ..chains._importance import shares
 from ._errors import Means, means_and_errors
 
 type Weights = Float[AnyArray, "chain draw"] | None
@@ -132,7 +133,7 @@ def _coordinates(
     s = scores * scale
     z, t, u = y, s, s
     if n >= DRAWS_PER_DIM * dim and dim > 1:
-        rows = y if weights is None else np.sqrt(weights / weights.mean())[..., None] * y
+        rows = y if weights is None else np.sqrt(shares(weights)) * y
         root = np.linalg.qr(rows.reshape(n, dim), mode="r").T / np.sqrt(n - 1.0)
         if np.abs(np.diag(root)).min() > 1e-7:
             t = s @ root
@@ -147,7 +148,7 @@ def _coordinates(
 
 def standardised(draws: Chains, weights: Weights = None) -> tuple[AnyArray, AnyArray]:
     """Draws of mean 0 and variance 1 in each dimension, and the standard deviations they had."""
-    share = np.ones(1) if weights is None else (weights / weights.mean())[..., None]
+    share = shares(weights)
     centred = draws - (draws if weights is None else share * draws).mean(axis=(0, 1))
     size = np.maximum(np.abs(centred).max(axis=(0, 1)), np.finfo(np.float64).tiny)
     centred = centred / size  # squares of what is very large or small would not be numbers

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import AnyArray, Chains
+from ..chains._importance import shares
 from ._columns import choices
 from ._identities import Weights
 from ._integrity import listed
@@ -140,7 +141,7 @@ STAGES: tuple[tuple[Proposal, ...], ...] = (
 
 def alignment(draws: Chains, scores: Chains, weights: Weights = None) -> float:
     """The mean over dimensions of -E[x_i s_i], which is 1 for right scores."""
-    share = np.ones(1) if weights is None else (weights / weights.mean())[..., None]
+    share = shares(weights)
     x = draws - (share * draws).mean(axis=(0, 1))
     return -float((share * x * scores).mean(axis=(0, 1)).mean())
 
@@ -148,7 +149,7 @@ def alignment(draws: Chains, scores: Chains, weights: Weights = None) -> float:
 def _standard(chains: Chains, weights: Weights) -> AnyArray:
     """Columns of mean 0 and size 1, each row times the root of its weight: (n, dim)."""
     flat = chains.reshape(-1, chains.shape[2])
-    share = np.ones((1, 1)) if weights is None else (weights / weights.mean()).reshape(-1, 1)
+    share = shares(None if weights is None else weights.ravel())
     centred = np.sqrt(share) * (flat - (share * flat).mean(axis=0))
     return centred / np.maximum(np.linalg.norm(centred, axis=0), np.finfo(np.float64).tiny)
 

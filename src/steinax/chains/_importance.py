@@ -26,8 +26,19 @@ def linearised(
     series = np.asarray(series)
     if weights is None:
         return series
-    weights = np.asarray(weights, np.float64)
-    share = (weights / weights.mean())[..., None]
+    share = shares(weights)
     axes = tuple(range(series.ndim - 1))
     centre = (share * series).mean(axis=axes)
     return centre + share * (series - centre)
+
+
+def shares(weights: Float[AnyArray, "*draws"] | None) -> Float[AnyArray, "*axes 1"]:
+    """Weights of mean 1, with an axis for the columns of the draws; ones where there are none.
+
+    >>> shares(np.array([1.0, 3.0])).tolist()
+    [[0.5], [1.5]]
+    """
+    if weights is None:
+        return np.ones(1)
+    weights = np.asarray(weights, np.float64)
+    return (weights / weights.mean())[..., None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._show import html_table, plain_text, shortened
+from .._show import GAP, bare_table, html_table, plain_text, shortened
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ._result import Estimate
 
 ROWS = 20  # of a long estimate that are shown
-GAP = 2  # blanks between columns
 NAMES = 3  # the part of the width, one in so many, that long names may take
 FINEST = 1e-7  # of the plain error: what is smaller is not written out
 PERFECT = 1e9  # what an estimate is worth that has no error to speak of
@@ -39,14 +38,13 @@ def fitted(estimate: "Estimate", width: int, rows: int | None = None, more: str 
         more: where all choices are named.
     """
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     cells = cells_of(estimate, rows)
     names = estimate.names[: len(cells)]
     room = min(max(map(len, names)), max(width // NAMES, 8))
     count = _fitting(cells, width - room)
-    shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    shown = bare_table()
     shown.add_column("", no_wrap=True, min_width=room, max_width=room)
     for heading in HEADINGS[1 : count + 1]:
         shown.add_column(heading, justify="right", no_wrap=True)

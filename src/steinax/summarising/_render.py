@@ -3,7 +3,7 @@
 import shutil
 from typing import TYPE_CHECKING
 
-from .._show import plain_text, shortened
+from .._show import GAP, bare_table, plain_text, shortened
 from ._digits import formatted
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ ORDER = (
     *("mean", "mcse_mean", "plain_mean", "plain_mcse_mean", "worth", "ess", "sd", "mcse_sd"),
     *("plain_sd", "plain_mcse_sd", "lb", "ub", "ess_bulk", "ess_tail", "r_hat"),
 )
-GAP = 2  # blanks between columns
 NAMES = 3  # the part of the width, one in so many, that long names may take
 SUSPECT = 1.01  # of R-hat
 
@@ -45,13 +44,12 @@ def render(
         Console().print(render(sx.summary(sample)))
     """
     from rich.markup import escape
-    from rich.table import Table
 
     width = shutil.get_terminal_size().columns if width is None else width
     cells = getattr(frame, "_fmt_map", None) or formatted(frame)
     shown, hidden = _fitting(frame, cells, width)
     room = _name_width(frame, width)
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    table = bare_table()
     table.add_column("", no_wrap=True, min_width=room, max_width=room)
     for column in shown:
         table.add_column(_heading(column), justify="right", no_wrap=True, vertical="bottom")

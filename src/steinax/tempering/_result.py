@@ -3,7 +3,7 @@ import shutil
 import equinox as eqx
 import numpy as np
 
-from .._show import html_table, plain_text
+from .._show import bare_table, html_table, plain_text
 from .._types import AnyArray
 from ..chains import t_quantile
 from ..estimation import Estimate
@@ -74,10 +74,8 @@ class Evidence(eqx.Module):
         return np.array([value - half, value + half])
 
     def __repr__(self) -> str:
-        from rich.table import Table
-
         head, *rows = self._rows()
-        shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        shown = bare_table()
         for place, heading in enumerate(head):
             shown.add_column(heading, justify="left" if place == 0 else "right", no_wrap=True)
         for row in rows:
