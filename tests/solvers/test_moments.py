@@ -174,10 +174,9 @@ def test_constant_column_is_refused(value) -> None:
 # million numbers takes: 260 MB were measured.
 MEGABYTES = 350
 PROGRAM = """
-import resource, sys
-import numpy as np
 import steinax as sx
 import targets
+from benchmarks._pinned import peak_megabytes
 
 target = targets.skewed(4)
 
@@ -185,23 +184,18 @@ def blocks(total):
     for x, score in targets.blocks(target, 0, total, 100_000):
         yield sx.Sample(x, score)
 
-def peak():
-    for line in open("/proc/self/status"):
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1024
-
 f = {"square": lambda x: x[0] ** 2}
 sx.estimate(f, sx.Stream(lambda: blocks(1000)), sx.Polynomial(3))
-before = peak()
+before = peak_megabytes()
 estimate = sx.estimate(f, sx.Stream(lambda: blocks(1_000_000)), sx.Polynomial(3))
-print(peak() - before, estimate.value[0], target.expectations[1], estimate.mcse[0])
+print(peak_megabytes() - before, estimate.value[0], target.expectations[1], estimate.mcse[0])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_a_million_draws_need_the_memory_of_a_block() -> None:
-    env = os.environ | {"PYTHONPATH": str(TESTS)}
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (TESTS, TESTS.parent)))}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=env, check=True, stdout=subprocess.PIPE, text=True
     )
