@@ -97,6 +97,8 @@ def describe(module: object) -> str:
 def _plain(value: object) -> str:
     if isinstance(value, (np.ndarray, jax.Array)) and value.ndim == 0:
         return f"{float(value):.4g}"
+    if isinstance(value, (np.ndarray, jax.Array)) and value.ndim == 1:
+        return np.array2string(np.asarray(value), precision=3, separator=", ", threshold=4)
     return getattr(value, "__name__", repr(value))
 
 

@@ -8,8 +8,8 @@ from scipy.special import ndtr
 import steinax as sx
 import targets
 from full import FULL
-from steinax.estimation._automatic import blocks
 from steinax.estimation._choice import Choice, choose
+from steinax.estimation._question import blocks
 from steinax.estimation._recipes import Recipe
 from steinax.estimation._stability import instability
 from steinax.estimation._trials import Trial

@@ -3,6 +3,7 @@
 A fourth argument is the address of a cluster; without one, two threads do the work.
 """
 
+import signal
 import sys
 from pathlib import Path
 
@@ -27,4 +28,7 @@ def main(log: str, folder: str, result: str, address: str | None = None) -> None
 
 
 if __name__ == "__main__":
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # shells ignore it for what they start in the back
     main(*sys.argv[1:])

@@ -23,6 +23,11 @@ class AbstractSpace(eqx.Module):
     def domain(self) -> str:
         """The word by which the space and its operators know each other."""
 
+    @property
+    def is_discrete(self) -> bool:
+        """Whether it consists of states, which draws may have in common."""
+        return False
+
     @abc.abstractmethod
     def check(self, draws: Chains) -> None:
         """Refuse draws that do not lie in the space, with what to do next."""
@@ -57,15 +62,34 @@ class AbstractSpace(eqx.Module):
 
     @abc.abstractmethod
     def family(self, n: int, dim: int) -> Any:
-        """The family of control variates when none is given, for so many distinct draws and dimensions."""
+        """The family that serves all integrands, for so many distinct draws and dimensions."""
+
+    def families(self, n: int, dim: int) -> tuple[Any, ...]:
+        """Those from which `estimate` chooses for each integrand: `family` alone by default.
+
+        A sum with a kernel is tried with each of several penalties, and so is the kernel by itself.
+        """
+        return (self.family(n, dim),)
 
 
 def space_family(sample: Any) -> Any:
     """The family of the space that the draws live in, or None: on R^d it is chosen from the draws."""
-    if sample.space is None or on_the_reals(sample) is not None:
-        return None
-    distinct = len(np.unique(sample.x, axis=0))  # a state that comes twice teaches nothing new
-    return sample.space.family(distinct, sample.dim)
+    return sample.space.family(*_sizes(sample)) if has_families(sample) else None
+
+
+def space_families(sample: Any) -> tuple[Any, ...]:
+    """The families of that space from which one is chosen for each integrand."""
+    return sample.space.families(*_sizes(sample))
+
+
+def has_families(sample: Any) -> bool:
+    """Whether the draws live in a space with families of its own, not in coordinates that fill R^d."""
+    return sample.space is not None and on_the_reals(sample) is None
+
+
+def _sizes(sample: Any) -> tuple[int, int]:
+    """How many distinct draws there are, as a state that comes twice teaches nothing new; dimensions."""
+    return len(np.unique(sample.x, axis=0)), sample.dim
 
 
 def on_the_reals(sample: Any) -> tuple[AnyArray, AnyArray] | None:

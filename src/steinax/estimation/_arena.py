@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._types import AnyArray, Points, Scalar, Values
-from ..chains import linearised
 from ..data import Sample, find_funnel
 from ..data._space import on_the_reals
 from ..families import KernelTranslates, Polynomial
@@ -23,8 +20,9 @@ from ..solvers._problem import LeftOut
 from ..solvers._rows import Root, scaled
 from ._large import landmark_errors
 from ._least_squares import cross_fit
+from ._matrices import columns_of, gram_of, median_variance, thinned
 from ._recipes import NOISES, POLYNOMIAL_NOISES, Grid, Recipe, affordable, polynomial_size
-from ._trials import LEAST, Trial, trial_of
+from ._trials import Trial, plain_trial, trial_of
 
 WHOLE = 3000  # draws up to which kernels are centred on all of them
 COLUMNS = 120  # of a cubic polynomial beside a kernel
@@ -49,17 +47,9 @@ class Arena:
     root: Root = None
 
     def thinned(self, count: int) -> "Arena":
-        """The same with about so many of the draws, evenly spaced in each fold.
-
-        Which ones does not depend on the order of the chains.
-        """
-        some, edges = [], [0]
-        for start, stop in self.folds:
-            mine = max(round(count * (stop - start) / len(self.x)), 1)
-            some.append(start + ((np.arange(mine) + 0.5) * (stop - start) / mine).astype(int))
-            edges.append(edges[-1] + mine)
-        index = np.concatenate(some)
-        cut, (x, score) = tuple(pairwise(edges)), self.scaled
+        """The same with about so many of the draws."""
+        index, cut = thinned(self.folds, count)
+        x, score = self.scaled
         own = (x[index], score[index])
         root = None if self.root is None else self.root[index]
         points = (self.x[index], self.score[index], self.f[index])
@@ -172,12 +162,10 @@ class Arena:
         Kernels too, where draws are many: None if they overflow, the tails being too heavy.
         """
         if recipe.kernel is None and recipe.degree == 0:
-            f = linearised(np.asarray(self.f), self.root)
-            mean = np.broadcast_to(f.mean(axis=0), (len(self.folds), f.shape[1]))
-            return Trial(recipe, f, np.maximum(f.var(axis=0), LEAST), mean)
+            return plain_trial(recipe, np.asarray(self.f), self.folds, self.root)
         if len(self.x) > WHOLE:
             return self._large(recipe)
-        columns = np.asarray(columns_of(recipe.degree, self.x, self.score))
+        columns = np.asarray(columns_of(_polynomial(recipe.degree), self.x, self.score))
         root = None if self.root is None else np.asarray(self.root)
         found = cross_fit(columns[:, 1:], np.asarray(self.f), self.folds, root)
         return None if found is None else trial_of(recipe, found, self.root)
@@ -187,18 +175,19 @@ class Arena:
 
     def columns(self, degree: int) -> AnyArray:
         """Ones and the features of a polynomial, their rows scaled where draws have weights."""
-        return scaled(columns_of(degree, self.x, self.score), self.root)
+        return scaled(columns_of(_polynomial(degree), self.x, self.score), self.root)
 
     def _large(self, recipe: Recipe) -> Trial | None:
         """The same without a matrix of all pairs."""
-        kernel, size = None, 1.0
+        made, noise = None, recipe.noise
         if recipe.kernel is not None:
             kernel = recipe.kernel(recipe.factor * self.median)  # type: ignore[call-arg]
-            size = float(_median_variance(kernel, self.x, self.score))
-        if not np.isfinite(size):
+            made = KernelTranslates(kernel)
+            noise *= float(median_variance(made, self.x, self.score))
+        if not np.isfinite(noise):
             return None
-        points = (self.x, self.score, self.f)
-        found = landmark_errors(recipe, kernel, size, points, self.folds, self.root)
+        points, beside = (self.x, self.score, self.f), _polynomial(recipe.degree)
+        found = landmark_errors(beside, made, noise, points, self.folds, self.root)
         return trial_of(recipe, found, self.root)
 
     def linear_map(self, recipe: Recipe) -> DualMap:
@@ -216,10 +205,10 @@ class Arena:
 
     def _gram(self, kernel: type[AbstractKernel], factor: float) -> tuple[AnyArray, float]:
         if kernel is CoordinatePairs:
-            matrix, size, worst = gram_of(CoordinatePairs(factor), *self.scaled)
+            matrix, size, worst = gram_of(KernelTranslates(CoordinatePairs(factor)), *self.scaled)
         else:
             made = kernel(factor * self.median)  # type: ignore[call-arg]
-            matrix, size, worst = gram_of(made, self.x, self.score)
+            matrix, size, worst = gram_of(KernelTranslates(made), self.x, self.score)
         matrix = scaled(scaled(matrix, self.root).T, self.root)
         return matrix, float(size) if np.isfinite(worst) else np.inf
 
@@ -256,33 +245,11 @@ def _beyond(trials: list[Trial], least: float, widen: bool) -> list[float]:
     return shorter + longer
 
 
-@eqx.filter_jit
-def gram_of(
-    kernel: AbstractKernel, x: Points, score: Points
-) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """The Stein kernel of all pairs, its median variance and its largest."""
-    matrix = KernelTranslates(kernel).feature_matrix((x, score), x, score)
-    own = jnp.diag(matrix)
-    return matrix, jnp.median(own), jnp.max(own)
+def _polynomial(degree: int) -> Polynomial | None:
+    return Polynomial(degree) if degree else None
 
 
 @eqx.filter_jit
 def _products_of(degree: int, x: Points, score: Points) -> AnyArray:
     """The features of a polynomial times themselves, on all pairs of draws."""
     return Polynomial(degree).cross_gram(None, x, score, x, score)
-
-
-@eqx.filter_jit
-def _median_variance(kernel: AbstractKernel, x: Points, score: Points) -> AnyArray:
-    operator = KernelTranslates(kernel).operator
-    return jnp.median(jax.vmap(lambda x, s: kernel.stein(operator, x, s, x, s))(x, score))
-
-
-@eqx.filter_jit
-def columns_of(degree: int, x: Points, score: Points) -> AnyArray:
-    """Ones, and the features of a polynomial."""
-    ones = jnp.ones((len(x), 1), x.dtype)
-    if degree == 0:
-        return ones
-    features = Polynomial(degree).feature_matrix(None, x, score)
-    return jnp.concatenate([ones, features], axis=1)

@@ -15,16 +15,14 @@ from ..solvers._linear_map import DualMap
 from ..solvers._rows import root_of
 from ._along import along_directions
 from ._arena import WHOLE, Arena, straightened
-from ._choice import Choice, choose
+from ._choice import Choice
 from ._directions import INTEGRANDS, directional
+from ._question import ask
 from ._quick import polynomials, quick_arena
 from ._recipes import GRIDS, SPREAD, SPREAD_OF_PAIRS, WIDER_SPREAD, Recipe, polynomial_size
 from ._search import search
-from ._splits import CrossFit
 from ._trials import Trial, shortlist
 
-FOLDS = 24  # or a few more, so that each chain has as many
-SEPARATION = 4  # autocorrelation times that a fold should last
 PILOT = 240  # draws on which every kernel is tried first, where there are too many for all pairs
 FEW = 480  # draws up to which every kernel is tried on all
 COLUMNS = 120  # of a polynomial that is tried alone
@@ -40,7 +38,7 @@ WORST = 1.5  # times the plain variance: the most that weights may leave of an i
 
 def automatic(
     wanted: Integrands, sample: Sample, ess: AnyArray, quick: bool = False
-) -> tuple[Choice, Arena]:
+) -> tuple[Choice[Recipe], Arena]:
     """Try the candidates on the draws, and choose for each integrand.
 
     Args:
@@ -49,17 +47,12 @@ def automatic(
         ess: the effective sample sizes of the integrands, (k,).
         quick: whether only polynomials are tried, without a program to compile.
     """
-    f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
-    scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
-    autocorrelation = np.fmax(sample.size / ess, 1.0)  # unknown, NaN, in chains of 3 draws
+    question = ask(wanted, sample, ess)
     make, try_all = (quick_arena, _quick_trials) if quick else (_arena, _trials)
-    arena = make(sample, f / scale, _folds(sample, float(np.median(autocorrelation))))
-    trials = [trial for trial in try_all(arena) if np.isfinite(trial.variance).all()]
-    trials = [trial.scaled(scale) for trial in trials]
-    plain = f if sample.weights is None else linearised(f, sample.weights.ravel())
-    trials[0] = replace(trials[0], rest=plain)  # to the last bit
-    choice = choose(trials, autocorrelation, arena.folds)
-    return replace(choice, note=_note(arena, len(trials))), arena
+    arena = make(sample, question.f / question.scale, question.folds)
+    choice = question.settle(try_all(arena))
+    straight = ", a funnel straightened" if arena.straightened else ""
+    return replace(choice, note=choice.note + straight), arena
 
 
 def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
@@ -84,11 +77,6 @@ def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
     return arena.linear_map(recipe), str(recipe), choice.note
 
 
-def _note(arena: Arena, tried: int) -> str:
-    straight = ", a funnel straightened" if arena.straightened else ""
-    return f"the best of {tried} on all draws, {len(arena.folds)} folds{straight}"
-
-
 def _arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     """The draws in coordinates without funnels, of unit covariance."""
     x, score, straight = straightened(sample)
@@ -101,19 +89,6 @@ def _arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     median, root = MedianHeuristic()(x), root_of(sample.weights)
     root = None if root is None else jnp.asarray(root)
     return Arena(x, score, jnp.asarray(f), folds, median, scaled, straight, root)
-
-
-def _folds(sample: Sample, autocorrelation: float) -> Folds:
-    length = sample.size // sample.chains
-    return blocks(sample.chains, length, autocorrelation).boundaries(sample.chains, length)
-
-
-def blocks(chains: int, length: int, autocorrelation: float) -> CrossFit:
-    """Many folds, so that each fit has nearly all draws, but none shorter than draws depend."""
-    longest = int(length / (SEPARATION * autocorrelation))
-    many = FOLDS if chains * length <= WHOLE else 8  # each is then fitted anew
-    folds = chains * min(-(-many // chains), max(longest, 1))
-    return CrossFit(folds) if folds > 8 else CrossFit()
 
 
 def _quick_trials(arena: Arena) -> list[Trial]:

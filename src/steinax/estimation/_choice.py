@@ -8,7 +8,7 @@ from .._types import AnyArray
 from ..solvers import Folds
 from ._candidates import Candidates
 from ._stability import moves
-from ._trials import Trial
+from ._trials import Tried
 
 MARGIN = 3.0  # standard errors below the plain variance that a control variate must be, roughly
 MIXED = 8  # candidates at most in a mixture
@@ -17,7 +17,7 @@ STEPS = 200  # of the search for the weights of a mixture
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice[R]:
     """For each integrand a mixture of candidates, and the variance that its series does not show.
 
     Attributes:
@@ -29,7 +29,7 @@ class Choice:
         note: how the choice was made.
     """
 
-    trials: list[Trial]
+    trials: list[Tried[R]]
     mixture: np.ndarray
     rest: np.ndarray
     instability: np.ndarray
@@ -53,7 +53,7 @@ class Choice:
         return Candidates(variance / variance[0], self.mixture, names)
 
 
-def choose(trials: list[Trial], autocorrelation: AnyArray, folds: Folds) -> Choice:
+def choose[R](trials: list[Tried[R]], autocorrelation: AnyArray, folds: Folds) -> Choice[R]:
     """Mix the candidates of least held-out variance for each integrand.
 
     Plain Monte Carlo alone is the choice unless the mixture is clearly better, judged by all of the

@@ -4,10 +4,12 @@ import jax
 import jax.numpy as jnp
 
 from .._types import AnyArray, Values
+from ..families import KernelTranslates, Polynomial
 from ..kernels._directional import Directional
 from ..solvers._penalty_grid import held_out_nested
 from ..solvers._problem import LeftOut
-from ._arena import Arena, columns_of, gram_of
+from ._arena import Arena
+from ._matrices import columns_of, gram_of
 from ._recipes import Recipe
 from ._trials import Trial, side_by_side, trial_of
 
@@ -20,12 +22,12 @@ def directional(arena: Arena) -> Trial:
     The direction is that of the coefficients of the best linear control variate, $f \approx c +
     b^\top s$: for a Gaussian the gradient of the smoothed integrand.
     """
-    columns = columns_of(1, arena.x, arena.score)
+    columns = columns_of(Polynomial(1), arena.x, arena.score)
     recipe = Recipe(1, Directional, factor=2.0, noise=1.0)
     found = []
     for i, direction in enumerate(_directions(columns, arena.f).T):
         kernel = Directional(direction, 2.0, recipe.factor * arena.median)
-        gram, size, _ = gram_of(kernel, arena.x, arena.score)
+        gram, size, _ = gram_of(KernelTranslates(kernel), arena.x, arena.score)
         own = arena.f[:, i : i + 1]
         noise, sizes = recipe.noise * size, columns.shape[1:]
         found.append(held_out_nested(gram, columns, own, noise, arena.folds, sizes))

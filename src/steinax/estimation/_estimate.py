@@ -13,7 +13,7 @@ from .._types import Key, Values
 from ..chains import ChainStatistics, chain_statistics, controlled_statistics, linearised
 from ..data import Integrands, Sample, Stream
 from ..data._integrands import IntegrandSpec, columns
-from ..data._space import space_family
+from ..data._space import has_families, space_families
 from ..families import AbstractFamily, Polynomial
 from ..fitting import prepare, random_key
 from ..objectives import AbstractObjective, AbstractPenalty
@@ -23,6 +23,7 @@ from ._automatic import automatic
 from ._choice import Choice
 from ._many import controller, in_blocks, nothing
 from ._memory import plan_blocks
+from ._on_space import on_space
 from ._result import Estimate, beside
 from ._splits import AbstractSplit, Controlled, CrossFit
 from ._stream_runs import Working
@@ -87,8 +88,7 @@ def estimate(
         return _from_stream(f, sample, family, split, penalty, objective, solver, audit, working)
     if (client, keep) != (None, None):
         raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")
-    found, family = columns(f, sample), family or space_family(sample)
-    report = audited(sample, audit)
+    found, report = columns(f, sample), audited(sample, audit)
     if family is None:
         _refuse(split, penalty, objective, solver)
         plan = plan_blocks(len(found.names), sample, None, found.extra, memory)
@@ -177,7 +177,10 @@ def _chosen(wanted: Integrands, sample: Sample, quick: bool) -> Estimate:
     """The estimate with nothing given; if it is to be quick, from polynomials alone."""
     with precision(np.float64), progress("choosing control variates (the first call compiles)"):
         plain = chain_statistics(linearised(wanted.values, sample.weights))
-        choice, _ = automatic(wanted, sample, plain.ess, quick)
+        if has_families(sample):
+            choice = on_space(wanted, sample, space_families(sample), plain.ess, quick)
+        else:
+            choice, _ = automatic(wanted, sample, plain.ess, quick)
     return _assemble_choice(wanted, plain, choice)
 
 

@@ -1,24 +1,24 @@
 """Candidates for many draws: kernels centred on a few of them."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 
 from .._types import Points, Values
-from ..families import AbstractLinearFamily, KernelTranslates, Landmarks, Polynomial
-from ..kernels import AbstractKernel
+from ..families import AbstractLinearFamily, KernelTranslates, Landmarks
 from ..objectives import AbstractPenalty, LeastSquares, NativeNorm, NoPenalty
 from ..solvers import Exact, Folds, Problem
 from ..solvers._problem import LeftOut
 from ..solvers._rows import Root
-from ._recipes import Recipe
 
 LANDMARKS = 500
 
 
 def landmark_errors(
-    recipe: Recipe,
-    kernel: AbstractKernel | None,
-    size: float,
+    beside: AbstractLinearFamily | None,
+    translates: KernelTranslates | None,
+    noise: float,
     points: tuple[Points, Points, Values],
     folds: Folds,
     root: Root = None,
@@ -26,22 +26,22 @@ def landmark_errors(
     """What leaving out each fold in turn gives.
 
     Args:
-        recipe: the candidate.
-        kernel: with its length-scale, if there is one.
-        size: the kernel's median variance.
+        beside: a family without a penalty, if there is one.
+        translates: of a kernel with its length-scale, if there is one.
+        noise: of the draws, in the units of the kernel.
         points: draws, scores and integrands.
         folds: where each starts and stops.
         root: of the weights of the squares, where draws have weights.
     """
     families: list[AbstractLinearFamily] = []
     penalties: list[AbstractPenalty] = []
-    if recipe.degree:
-        families.append(Polynomial(recipe.degree))
+    if beside is not None:
+        families.append(beside)
         penalties.append(NoPenalty())
-    if kernel is not None:
+    if translates is not None:
         train = len(points[0]) * (1 - 1 / len(folds))
-        families.append(KernelTranslates(kernel, Landmarks(LANDMARKS)))
-        penalties.append(NativeNorm(recipe.noise * size / train))
+        families.append(replace(translates, centres=Landmarks(LANDMARKS)))
+        penalties.append(NativeNorm(noise / train))
     family = families[0] if len(families) == 1 else families[0] + families[1]
     problem = Problem(family, tuple(penalties), LeastSquares(), *points, root=root)
     held = Exact().crossfit(problem, folds, jax.random.key(0))

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from ..chains import linearised
+from ..kernels import AbstractKernel
+from ..solvers import Folds
 from ..solvers._problem import LeftOut
 from ..solvers._rows import Root
 from ._recipes import Recipe
@@ -15,7 +18,7 @@ LEAST = 1e-35  # variance of an integrand of variance 1: less is rounding error
 
 
 @dataclass(frozen=True)
-class Trial:
+class Tried[R]:
     """A candidate's f - g on all draws, each held out, and what may be said of it.
 
     Attributes:
@@ -25,18 +28,28 @@ class Trial:
         intercepts: of the fits that left out one fold each, (fold, k).
     """
 
-    recipe: Recipe
+    recipe: R
     rest: np.ndarray
     variance: np.ndarray
     intercepts: np.ndarray
 
-    def scaled(self, scale: np.ndarray) -> "Trial":
+    def scaled(self, scale: np.ndarray) -> "Tried[R]":
         """The same for integrands that are larger by a factor each, (k,)."""
         variance = self.variance * scale**2
-        return Trial(self.recipe, self.rest * scale, variance, self.intercepts * scale)
+        return Tried(self.recipe, self.rest * scale, variance, self.intercepts * scale)
 
 
-def trial_of(recipe: Recipe, found: LeftOut, root: Root = None) -> Trial:
+Trial = Tried[Recipe]
+
+
+def plain_trial[R](recipe: R, f: np.ndarray, folds: Folds, root: Root = None) -> Tried[R]:
+    """Plain Monte Carlo: f itself, linearised where draws have weights."""
+    rest = linearised(f, root)
+    mean = np.broadcast_to(rest.mean(axis=0), (len(folds), rest.shape[1]))
+    return Tried(recipe, rest, np.maximum(rest.var(axis=0), LEAST), mean)
+
+
+def trial_of[R](recipe: R, found: LeftOut, root: Root = None) -> Tried[R]:
     """A candidate, from what leaving out each fold in turn gave.
 
     Args:
@@ -48,7 +61,7 @@ def trial_of(recipe: Recipe, found: LeftOut, root: Root = None) -> Trial:
     if root is not None:
         rest, expected = linearised(rest, root), expected * np.asarray(root) ** 2
     variance = np.maximum(held_out_variance(rest, expected), LEAST)
-    return Trial(recipe, rest, variance, intercepts)
+    return Tried(recipe, rest, variance, intercepts)
 
 
 def side_by_side(trials: Sequence[Trial]) -> Trial:
@@ -61,7 +74,15 @@ def side_by_side(trials: Sequence[Trial]) -> Trial:
     return Trial(trials[0].recipe, rest, variance, intercepts)
 
 
-def shortlist(trials: list[Trial], length: int) -> list[Recipe]:
+@runtime_checkable
+class HasKernel(Protocol):
+    """A recipe with at most one kind of kernel."""
+
+    @property
+    def kernel(self) -> type[AbstractKernel] | None: ...
+
+
+def shortlist[R: HasKernel](trials: list[Tried[R]], length: int) -> list[R]:
     """The best recipe of each kernel over all integrands, then those that help the worst served.
 
     They are judged by the sum over integrands of the logarithm of the best variance among them.

@@ -6,11 +6,12 @@ from numpy.typing import ArrayLike
 
 from .._types import AnyArray, Chains, Point
 from ..data import AbstractSpace
-from ..families import Multilinear
+from ..families import AbstractLinearFamily, KernelTranslates, Multilinear
+from ..kernels import Hamming
 from ..operators import Glauber, ScalarGlauber
 from ..operators._binary import flips
 from ._common import beside_others, unit_size
-from ._degree import of_highest_degree
+from ._families import KERNEL_STATES, affordable, candidates, of_highest_degree
 from ._ratios import ratio_scores
 
 DEGREES = range(1, 4)
@@ -46,6 +47,10 @@ class Binary(AbstractSpace):
     @property
     def potential_operator(self) -> ScalarGlauber:
         return ScalarGlauber()
+
+    @property
+    def is_discrete(self) -> bool:
+        return True
 
     def check(self, draws: Chains) -> None:
         wrong = (draws != 0) & (draws != 1)
@@ -84,13 +89,15 @@ class Binary(AbstractSpace):
         return unit_size(np.concatenate([left, negative, *pairs], axis=2))
 
     def family(self, n: int, dim: int) -> Multilinear:
-        return of_highest_degree(
-            lambda degree: Multilinear(degree, self.operator),
-            DEGREES,
-            n,
-            dim,
-            STATES_PER_COEFFICIENT,
-        )
+        return of_highest_degree(self._multilinear, DEGREES, n, dim, STATES_PER_COEFFICIENT)
+
+    def families(self, n: int, dim: int) -> tuple[AbstractLinearFamily, ...]:
+        products = affordable(self._multilinear, DEGREES, n, dim, STATES_PER_COEFFICIENT)
+        kernel = KernelTranslates(Hamming(), operator=self.operator)
+        return candidates(products, kernel if n >= KERNEL_STATES else None, dim)
+
+    def _multilinear(self, degree: int) -> Multilinear:
+        return Multilinear(degree, self.operator)
 
     def __repr__(self) -> str:
         return "Binary()"

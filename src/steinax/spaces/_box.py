@@ -8,15 +8,17 @@ from .._precision import as_leaf, precision
 from .._types import AnyArray, Chains, Points
 from ..auditing._identities import standardised
 from ..data import AbstractSpace
-from ..families import AbstractLinearFamily, Polynomial
+from ..families import AbstractLinearFamily, KernelTranslates, Polynomial
 from ..operators import BoxLangevin, WallDistance
 from ..operators._box import box_domain
-from ._common import (
+from ._common import beside_others, unit_size
+from ._families import (
+    DRAWS_PER_CANDIDATE,
     HIGHEST,
     HIGHEST_IN_TAILS,
-    beside_others,
+    affordable,
+    candidates,
     polynomial_and_kernel,
-    unit_size,
 )
 
 
@@ -114,12 +116,28 @@ class Box(AbstractSpace):
         return unit_size(np.concatenate([*own, *beside_others(drift, bounded)], axis=2))
 
     def family(self, n: int, dim: int) -> AbstractLinearFamily:
-        def polynomial(degree: int) -> Polynomial:
-            return Polynomial(degree, operator=self.potential_operator)
+        return polynomial_and_kernel(self._polynomial, self._kernel, n, dim, self._highest)
 
-        closed = np.isfinite(self.lower).all() and np.isfinite(self.upper).all()
-        highest = HIGHEST if closed else HIGHEST_IN_TAILS
-        return polynomial_and_kernel(polynomial, self.operator, n, dim, highest)
+    def families(self, n: int, dim: int) -> tuple[AbstractLinearFamily, ...]:
+        degrees = range(1, self._highest + 1)
+        polynomials = affordable(self._polynomial, degrees, n, dim, DRAWS_PER_CANDIDATE)
+        return candidates(polynomials, self._kernel, dim, self._has_tails)
+
+    def _polynomial(self, degree: int) -> Polynomial:
+        return Polynomial(degree, operator=self.potential_operator)
+
+    @property
+    def _kernel(self) -> KernelTranslates:
+        return KernelTranslates(operator=self.operator)
+
+    @property
+    def _highest(self) -> int:
+        """The degree up to which powers are tame."""
+        return HIGHEST_IN_TAILS if self._has_tails else HIGHEST
+
+    @property
+    def _has_tails(self) -> bool:
+        return not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
 
     def _walls(self, draws: Chains) -> tuple[AnyArray, AnyArray]:
         """The distance from the walls in every dimension, and its derivative in that dimension."""

@@ -1,43 +1,10 @@
-"""What spaces share: families of polynomials and kernels, pairs and the scale of identities."""
-
-from collections.abc import Callable
-from typing import cast
+"""What the audits of spaces share: pairs of dimensions, and the scale of identities."""
 
 import numpy as np
 
 from .._types import AnyArray, Chains
-from ..families import AbstractLinearFamily, KernelTranslates
-from ..operators import AbstractOperator
 
-HIGHEST = 6  # degree; where draws have tails, powers are wild beyond the third
-HIGHEST_IN_TAILS = 3
-DRAWS_PER_COEFFICIENT = 10
 PAIRS = 20  # dimensions up to which every pair of them is audited; beyond, neighbours
-KERNEL_DRAWS = 1000  # a kernel's matrix costs their square, by automatic differentiation
-
-
-def polynomial_and_kernel(
-    polynomial: Callable[[int], AbstractLinearFamily],
-    operator: AbstractOperator,
-    n: int,
-    dim: int,
-    highest: int = HIGHEST,
-) -> AbstractLinearFamily:
-    """Polynomials of as high a degree as the draws allow, and a kernel where they are few.
-
-    Args:
-        polynomial: gives those of a degree.
-        operator: of the kernel, on fields.
-        n: the number of draws.
-        dim: of a draw.
-        highest: the highest degree.
-    """
-    tried = map(polynomial, range(highest, 1, -1))
-    few = (one for one in tried if one.size(None, dim) * DRAWS_PER_COEFFICIENT <= n)
-    family = next(few, polynomial(2))
-    if n > KERNEL_DRAWS:
-        return family
-    return cast(AbstractLinearFamily, family + KernelTranslates(operator=operator))
 
 
 def beside_others(own: Chains, of_others: Chains) -> list[AnyArray]:

@@ -7,11 +7,12 @@ from numpy.typing import ArrayLike
 from .._types import AnyArray, Chains, Point
 from ..auditing._identities import standardised
 from ..data import AbstractSpace
-from ..families import Polynomial
+from ..families import AbstractLinearFamily, KernelTranslates, Polynomial
+from ..kernels import Lattice
 from ..operators import BirthDeath, SteinChen
 from ..operators._counts import one_less
 from ._common import beside_others, unit_size
-from ._degree import of_highest_degree
+from ._families import KERNEL_STATES, affordable, candidates, of_highest_degree
 from ._ratios import ratio_scores
 
 DEGREES = range(1, 5)
@@ -47,6 +48,10 @@ class Counts(AbstractSpace):
     @property
     def potential_operator(self) -> BirthDeath:
         return BirthDeath()
+
+    @property
+    def is_discrete(self) -> bool:
+        return True
 
     def check(self, draws: Chains) -> None:
         wrong = (draws < 0) | (draws != np.round(draws))
@@ -87,10 +92,15 @@ class Counts(AbstractSpace):
         return unit_size(np.concatenate([scores, *own, wave, edge, *pairs], axis=2))
 
     def family(self, n: int, dim: int) -> Polynomial:
-        def polynomial(degree: int) -> Polynomial:
-            return Polynomial(degree, operator=self.potential_operator)
+        return of_highest_degree(self._polynomial, DEGREES, n, dim, STATES_PER_COEFFICIENT)
 
-        return of_highest_degree(polynomial, DEGREES, n, dim, STATES_PER_COEFFICIENT)
+    def families(self, n: int, dim: int) -> tuple[AbstractLinearFamily, ...]:
+        polynomials = affordable(self._polynomial, DEGREES, n, dim, STATES_PER_COEFFICIENT)
+        kernel = KernelTranslates(Lattice(), operator=self.operator)
+        return candidates(polynomials, kernel if n >= KERNEL_STATES else None, dim, in_tails=True)
+
+    def _polynomial(self, degree: int) -> Polynomial:
+        return Polynomial(degree, operator=self.potential_operator)
 
     def __repr__(self) -> str:
         return "Counts()"

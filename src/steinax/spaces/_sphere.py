@@ -2,9 +2,16 @@ import numpy as np
 
 from .._types import AnyArray, Chains
 from ..data import AbstractSpace
-from ..families import AbstractLinearFamily
+from ..families import AbstractLinearFamily, KernelTranslates
 from ..operators import SphereLangevin
-from ._common import PAIRS, polynomial_and_kernel, unit_size
+from ._common import PAIRS, unit_size
+from ._families import (
+    DRAWS_PER_CANDIDATE,
+    HIGHEST,
+    affordable,
+    candidates,
+    polynomial_and_kernel,
+)
 from ._spherical import SphericalPolynomial
 
 UNIT = 1e-6  # by how much the length of a draw may differ from 1
@@ -65,7 +72,16 @@ class Sphere(AbstractSpace):
         return unit_size(np.concatenate(series, axis=2))
 
     def family(self, n: int, dim: int) -> AbstractLinearFamily:
-        return polynomial_and_kernel(SphericalPolynomial, self.operator, n, dim)
+        return polynomial_and_kernel(SphericalPolynomial, self._kernel, n, dim)
+
+    def families(self, n: int, dim: int) -> tuple[AbstractLinearFamily, ...]:
+        degrees = range(1, HIGHEST + 1)
+        polynomials = affordable(SphericalPolynomial, degrees, n, dim, DRAWS_PER_CANDIDATE)
+        return candidates(polynomials, self._kernel, dim)
+
+    @property
+    def _kernel(self) -> KernelTranslates:
+        return KernelTranslates(operator=self.operator)
 
     def __repr__(self) -> str:
         return "Sphere()"

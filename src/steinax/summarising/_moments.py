@@ -7,7 +7,6 @@ import numpy as np
 from .._types import Series
 from ..auditing import AuditReport
 from ..data import Integrands, Sample
-from ..data._space import space_family
 from ..estimation import Estimate, estimate
 from ..estimation._audited import AuditMode, audited, noted
 from ..families import AbstractFamily
@@ -52,7 +51,7 @@ def controlled(
         quick: whether only polynomials are to be chosen from.
         mode: of the audit.
     """
-    report, family = audited(sample, mode), family or space_family(sample)
+    report = audited(sample, mode)
     with np.errstate(invalid="ignore"):
         usable = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
     if not usable.any():
