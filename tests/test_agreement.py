@@ -12,6 +12,8 @@ from steinax._precision import precision
 from steinax.fitting import prepare
 from steinax.solvers import Problem, evaluate
 
+pytestmark = pytest.mark.slow
+
 AGREE = 1e-8
 KEY = jax.random.key(0)
 KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(1.5))

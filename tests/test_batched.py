@@ -30,6 +30,7 @@ def _arrays() -> tuple[jax.Array, jax.Array, jax.Array]:
     return jnp.asarray(z * scale), jnp.asarray(-z / scale), jnp.asarray(f)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dual", [False, True], ids=["primal", "dual"])
 @pytest.mark.parametrize(
     ("family", "penalty"),

@@ -89,6 +89,7 @@ def _solve(profile, points: list, f: np.ndarray, semi_exact: bool) -> tuple[np.n
     return np.array(intercepts), np.array(values).T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("semi_exact", [False, True], ids=["plain", "semi-exact"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_agrees_with_fifty_digits(name: str, semi_exact: bool) -> None:

@@ -12,6 +12,8 @@ from steinax._precision import precision
 from steinax.families import Learned
 from steinax.operators import GrowingMatrix, NetworkMatrix, TriangularMatrix
 
+pytestmark = pytest.mark.slow
+
 A = np.random.default_rng(0).normal(size=(3, 3))
 
 

@@ -91,6 +91,7 @@ ATTAINABLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ATTAINABLE, ids=str)
 @pytest.mark.parametrize(("dim", "n", "degree"), SHAPES[:-1])
 def test_exact_to_the_promised_precision(dim: int, n: int, degree: int, way: Map) -> None:

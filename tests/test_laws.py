@@ -69,6 +69,7 @@ class TestMeanIsZero:
         g = laws.operator_on_functions(row.make())
         laws.check_mean_on_grid(g, target.score, nodes, weights, laws.ON_GRID[Shape.ANALYTIC])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("row", "dim"), _families_and_dims())
     def test_family_by_quadrature(self, row: FamilyRow, dim: int) -> None:
         target, nodes, weights = _quadrature(dim)
@@ -102,6 +103,7 @@ PAIRS = [
 
 
 class TestKernels:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("row", "operator"), PAIRS)
     def test_stein_kernel_is_its_definition_and_positive(
         self, row: KernelRow, operator: Row
@@ -115,6 +117,7 @@ class TestKernels:
         kernel = row.make()
         laws.check_positive(jax.jit(jax.vmap(lambda a: jax.vmap(lambda b: kernel(a, b))(x)))(x))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "row", [r for r in registry.KERNELS if isinstance(r.make(), AbstractRadial)], ids=str
     )
@@ -128,6 +131,7 @@ class TestKernels:
             sx.kernels.Matern32(1.0).stein(sx.ScalarLangevin(), x[0], score[0], x[1], score[1])
 
 
+@pytest.mark.slow
 @_families(registry.LINEAR_FAMILIES)
 def test_linear_family_keeps_its_word(row: FamilyRow) -> None:
     """Whatever a family overrides is what it was by default."""

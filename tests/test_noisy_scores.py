@@ -6,6 +6,8 @@ from benchmarks.beyond import noisy_scores
 
 import steinax as sx
 
+pytestmark = pytest.mark.slow
+
 
 def noisy(
     n: int, ratio: float, seed: int = 0, dim: int = 2
@@ -83,7 +85,6 @@ def test_noise_is_no_reason_to_refuse() -> None:
             assert sx.audit(sx.Sample(x, score + noise)).passed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_automatic_choice_is_never_much_worse(quick: bool) -> None:
     """With noise of 100 times the scores nothing can be gained, and plain averages are what is given."""
@@ -92,7 +93,6 @@ def test_the_automatic_choice_is_never_much_worse(quick: bool) -> None:
     assert est.worth.min() > 0.9
 
 
-@pytest.mark.slow
 def test_centred_minibatches_restore_what_plain_ones_lose() -> None:
     """On SGLD's draws, four replicates of five means: gains of about 1 and about 50.
 

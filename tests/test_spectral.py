@@ -17,6 +17,8 @@ from steinax.objectives import SpectralVariance
 from steinax.solvers import Problem
 from steinax.solvers._segments import cut, of_chains
 
+pytestmark = pytest.mark.slow
+
 PHI = np.array([[0.7, 0.2], [0.2, 0.7]])
 S = (np.eye(2) + PHI) @ np.linalg.inv(np.eye(2) - PHI)
 KEY = jax.random.key(0)
@@ -127,7 +129,6 @@ def test_the_default_width_is_the_root_of_a_chain_s_length() -> None:
     assert SpectralVariance(3).prepared(400).reach == 3
 
 
-@pytest.mark.slow
 def test_networks_are_trained_on_runs_of_draws() -> None:
     est = sx.estimate(
         "x",
@@ -154,7 +155,6 @@ def test_other_refusals_say_what_to_do() -> None:
         sx.estimate("x", stream, sx.Polynomial(1), objective=SpectralVariance())
 
 
-@pytest.mark.slow
 def test_windows_cost_more_than_they_give_for_kernels() -> None:
     """The benchmark, small: the page says that a kernel on antithetic chains does worse, by 0.3."""
     from benchmarks.beyond import spectral

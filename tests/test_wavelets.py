@@ -14,6 +14,8 @@ from steinax.checks import Shape
 from steinax.families import Wavelets
 from steinax.families._splines import bspline, hierarchy, two_scale
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def double_precision():
@@ -64,7 +66,6 @@ def test_mean_is_zero_by_a_fine_rule(operator) -> None:
     laws.check_mean_on_grid(g, target.score, nodes, weights, laws.ON_GRID[Shape.KINKED])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("operator", [sx.Langevin(), sx.ScalarLangevin()], ids=str)
 def test_what_a_rule_finds_of_pairs_falls_as_it_grows_finer(operator) -> None:
     """A spline's second derivative bends at every knot: a trapezoid rule errs by its spacing's square."""

@@ -37,6 +37,7 @@ def _cases() -> Iterator:
         yield from cases(label, checks.checks_for(thing, **_options(row)), turn, parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", list(_cases()))
 def test_row_keeps_the_contract(check: checks.Check) -> None:
     check()

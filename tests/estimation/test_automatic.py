@@ -156,6 +156,7 @@ class TestRefuses:
             sx.estimate("x", SAMPLE, **option)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chains", "length", "dim"), [(1, 9, 1), (2, 5, 3), (1, 30, 40), (3, 11, 2)]
 )

@@ -12,6 +12,8 @@ from steinax.kernels._base import autodiff_stein
 from steinax.kernels._directional import Directional
 from steinax.kernels._pairs import CoordinatePairs
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_closed_form_is_the_autodiff_one() -> None:
     with jax.enable_x64(True):
@@ -39,7 +41,6 @@ def truth() -> tuple[float, float]:
     return weight @ f / weight.sum(), weight @ f**2 / weight.sum()
 
 
-@pytest.mark.slow
 def test_helps_where_an_integrand_varies_along_one_direction() -> None:
     """Forty dimensions, 500 draws: the kernel and the powers each leave less than linear terms do."""
     found = sx.estimate(*bump(40, 500))
@@ -122,7 +123,6 @@ def test_pairs_are_the_sum_over_components() -> None:
             kernel.stein(sx.ScalarLangevin(), x, s, y, t)
 
 
-@pytest.mark.slow
 def test_pairs_help_where_coordinates_hardly_interact() -> None:
     """A product of ten functions of one coordinate each, 500 draws."""
     x = np.random.default_rng(0).normal(size=(4, 125, 10))

@@ -16,6 +16,8 @@ from steinax.estimation._memory import MemoryPlan, plan_blocks
 from steinax.estimation._result import ARRAYS
 from steinax.working import CorruptChunkError
 
+pytestmark = pytest.mark.slow
+
 K = 11
 X = np.log(np.random.default_rng(0).gamma(3.0, size=(4, 60, 2)))
 SAMPLE = sx.Sample(X, 3.0 - np.exp(X))
@@ -67,7 +69,6 @@ def test_one_factorisation_serves_all_blocks(monkeypatch) -> None:
     assert len(made) == 1
 
 
-@pytest.mark.slow
 def test_the_automatic_choice_is_made_for_each_block(monkeypatch) -> None:
     _in_blocks(monkeypatch, 6)
     apart = sx.estimate({"f": F}, SAMPLE)

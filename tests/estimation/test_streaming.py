@@ -16,6 +16,8 @@ from steinax.estimation._stream_features import features_of
 from steinax.estimation._stream_runs import Working
 from steinax.estimation._streaming import stream_held_out, stream_problem
 
+pytestmark = pytest.mark.slow
+
 F = {"sine": lambda x: jnp.sin(x[0] + x[1]), "norm": lambda x: jnp.sum(x**2), "first": "x[0]"}
 KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(1.5), sx.Landmarks(40))
 FAMILIES = {"polynomial": sx.Polynomial(2), "landmarks": KERNEL, "sum": sx.Polynomial(1) + KERNEL}

@@ -10,6 +10,8 @@ from steinax.chains import linearised
 from steinax.data import pareto_smoothed
 from steinax.families import AbstractFamily
 
+pytestmark = pytest.mark.slow
+
 F = {
     "square": lambda x: x[0] ** 2,
     "exp": lambda x: jnp.exp(x[0] / 2),
@@ -238,7 +240,6 @@ def test_linearised_series_have_the_weighted_mean():
     np.testing.assert_allclose(linearised(series, weights).mean(axis=(0, 1)), expected)
 
 
-@pytest.mark.slow
 def test_intervals_cover():
     """95% intervals of 200 samples cover 175 to 200 times: a false alarm once in 10,000 each."""
     covered = np.zeros(3)

@@ -16,6 +16,8 @@ from steinax.fitting import prepare
 from steinax.solvers._dual import dual
 from steinax.solvers._linear_system import linear_terms
 
+pytestmark = pytest.mark.slow
+
 TARGET = targets.banana(3)
 SAMPLE = TARGET.sample(0, chains=4, length=60)
 WANTED = sx.data.integrands(TARGET.functions, SAMPLE)
@@ -259,7 +261,6 @@ def replicate(seed: int) -> list[np.ndarray]:
     return [*columns, np.array([one.plain_value[0] for one in found]), mutants]
 
 
-@pytest.mark.slow
 def test_intervals_cover_and_mutants_are_found() -> None:
     """A mixture, 4 x 125 independent draws: intervals of 1.96 standard errors, fixed seeds."""
     runs = np.array([replicate(seed) for seed in range(REPLICATES)])

@@ -10,6 +10,8 @@ from steinax.farm._coordinates import coordinates
 from steinax.farm._identities import surely_hold
 from steinax.farm._slices import NUMBERS
 
+pytestmark = pytest.mark.slow
+
 
 def _functions(x):
     import jax.numpy as jnp

@@ -6,6 +6,8 @@ import pytest
 import steinax as sx
 from steinax.sharing import fit_related
 
+pytestmark = pytest.mark.slow
+
 KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(0.7))
 
 

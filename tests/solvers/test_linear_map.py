@@ -10,6 +10,8 @@ from steinax.estimation._many import nothing
 from steinax.fitting import prepare
 from steinax.solvers._linear_map import DualMap, PrimalMap, RefittedMap, linear_map
 
+pytestmark = pytest.mark.slow
+
 X = np.log(np.random.default_rng(0).gamma(3.0, size=(4, 62, 2)))
 SAMPLE = sx.Sample(X, 3.0 - np.exp(X))
 F = 7.0 + 100 * np.sin(SAMPLE.x @ np.random.default_rng(1).normal(size=(2, 5)))

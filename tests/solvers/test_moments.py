@@ -83,6 +83,7 @@ def test_stream_gives_what_the_sample_gives(make) -> None:
     assert _same(sx.estimate(F, stream, sx.Polynomial(2)), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [sx.NativeNorm(1e-2), sx.Ridge(1e-2)], ids=repr)
 @pytest.mark.parametrize("objective", [sx.LeastSquares(), sx.Variance()], ids=repr)
 def test_stream_weighs_penalties_as_a_sample_does(penalty, objective) -> None:
@@ -94,6 +95,7 @@ def test_stream_weighs_penalties_as_a_sample_does(penalty, objective) -> None:
     )
 
 
+@pytest.mark.slow
 def test_number_and_cut_of_blocks_do_not_matter() -> None:
     sample = targets.skewed(3).sample(0, length=250)
 

@@ -11,6 +11,8 @@ from steinax._precision import precision
 from steinax.fitting import prepare
 from steinax.solvers import Problem, evaluate
 
+pytestmark = pytest.mark.slow
+
 KEY = jax.random.key(0)
 KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(1.5))
 FOLDS = sx.CrossFit(4).boundaries(chains=4, length=50)

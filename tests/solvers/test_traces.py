@@ -13,6 +13,8 @@ import pytest
 import steinax as sx
 import targets
 
+pytestmark = pytest.mark.slow
+
 TRACED: Counter[str] = Counter()
 
 

@@ -70,6 +70,7 @@ def _means(
 
 
 class TestMeanIsZero:
+    @pytest.mark.slow
     @rows
     def test_of_every_family(self, row: SpaceRow) -> None:
         target = row.make()
@@ -155,6 +156,7 @@ class TestDomains:
 
 
 class TestEstimates:
+    @pytest.mark.slow
     @rows
     def test_of_no_family_cover_the_truth_and_gain(self, row: SpaceRow) -> None:
         """Five standard errors: at most one false alarm in 10^5 for each of a few integrands."""

@@ -7,6 +7,8 @@ from benchmarks.beyond._regression import Regression
 import steinax as sx
 from steinax.tempering import SteppingStones, ThermodynamicIntegration, Trapezium
 
+pytestmark = pytest.mark.slow
+
 STEPS = np.linspace(0, 1, 9) ** 2
 METHODS = (ThermodynamicIntegration(), Trapezium(), SteppingStones(1.0), SteppingStones())
 
