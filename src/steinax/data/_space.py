@@ -67,7 +67,8 @@ class AbstractSpace(eqx.Module):
     def families(self, n: int, dim: int) -> tuple[Any, ...]:
         """Those from which `estimate` chooses for each integrand: `family` alone by default.
 
-        A sum with a kernel is tried with each of several penalties, and so is the kernel by itself.
+        They are linear in their parameters. A sum with a kernel is tried with each of several penalties, and
+        so is the kernel by itself.
         """
         return (self.family(n, dim),)
 

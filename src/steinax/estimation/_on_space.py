@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import cast
 
@@ -27,10 +27,7 @@ from ._question import ask
 from ._trials import Tried, plain_trial, shortlist, trial_of
 
 NOISES = (1e-1, 1e-3, 1e-5, 1e-7)  # in units of the kernel's median variance
-NOISES_OF_STATES = (
-    1e-1,
-    1e-3,
-)  # with less, a state that was seen tells nothing of those that were not
+NOISES_OF_STATES = NOISES[:2]  # with less, states that were seen say nothing of others
 PAIRS = 1000  # draws up to which kernels are centred on all of them, and that choose among more
 SHORTLIST = 2  # candidates with a kernel that go on to all draws, where they are more
 
@@ -79,11 +76,11 @@ def on_space(
     trials = [plain_trial(Candidate(), f, folds, root_of(sample.weights))]
     for family in families:
         problem, _ = prepare(unit, sample, family, None, None)
-        beside, translates = _parts(problem.family)
-        if translates is None:
-            trials.append(_without_kernel(Candidate(beside), problem, folds))
+        candidate = Candidate(*_parts(problem.family))
+        if candidate.translates is None:
+            trials.append(_without_kernel(candidate, problem, folds))
         elif not quick:
-            trials += _with_kernel(problem, translates, beside, noises, folds)
+            trials += _with_kernel(candidate, problem, noises, folds)
     return question.settle(trials)
 
 
@@ -108,54 +105,46 @@ def _without_kernel(candidate: Candidate, problem: Problem, folds: Folds) -> Tri
 
 
 def _with_kernel(
-    problem: Problem,
-    translates: KernelTranslates,
-    beside: AbstractLinearFamily | None,
-    noises: tuple[float, ...],
-    folds: Folds,
+    candidate: Candidate, problem: Problem, noises: tuple[float, ...], folds: Folds
 ) -> list[Tried[Candidate]]:
     """A kernel at each noise: on all draws, or the best of a pilot where they are many."""
     if len(problem.x) <= PAIRS:
-        return _at_each_noise(problem, translates, beside, noises, folds)
+        return _at_each_noise(candidate, problem, noises, folds)
     index, cut = thinned(folds, PAIRS)
-    pilot = _at_each_noise(problem.take(index), translates, beside, noises, cut)
-    size = float(median_variance(translates, problem.x, problem.score))
-    best = shortlist(pilot, SHORTLIST)
-    return [_fitted(candidate, problem, candidate.noise * size, folds) for candidate in best]
+    best = shortlist(_at_each_noise(candidate, problem.take(index), noises, cut), SHORTLIST)
+    assert candidate.translates is not None
+    size = float(median_variance(candidate.translates, problem.x, problem.score))
+    return [_fitted(one, problem, one.noise * size, folds) for one in best]
 
 
 def _at_each_noise(
-    problem: Problem,
-    translates: KernelTranslates,
-    beside: AbstractLinearFamily | None,
-    noises: tuple[float, ...],
-    folds: Folds,
+    candidate: Candidate, problem: Problem, noises: tuple[float, ...], folds: Folds
 ) -> list[Tried[Candidate]]:
-    """A kernel on all pairs of draws, by itself and beside another family."""
+    """A kernel on all pairs of draws, by itself and beside the other family, if there is one."""
     x, score, root = problem.x, problem.score, problem.root
-    matrix, size, worst = gram_of(translates, x, score)
+    assert candidate.translates is not None
+    matrix, size, worst = gram_of(candidate.translates, x, score)
     if not np.isfinite(worst):
         return []
     matrix = scaled(scaled(matrix, root).T, root)
-    columns = scaled(columns_of(beside, x, score), root)
-    others = (None,) if beside is None else (None, beside)
-    sizes = (1, columns.shape[1])[: len(others)]
+    columns = scaled(columns_of(candidate.beside, x, score), root)
+    alone = replace(candidate, beside=None)
+    each = [alone] if candidate.beside is None else [alone, candidate]
+    sizes = (1, columns.shape[1])[: len(each)]
     found = []
     for noise in noises:
         errors = held_out_nested(matrix, columns, problem.f, noise * size, folds, sizes, root)
-        for i, other in enumerate(others):
+        for i, one in enumerate(each):
             own = LeftOut(*(np.asarray(part)[i] for part in errors))
-            found.append(trial_of(Candidate(other, translates, noise), own, root))
+            found.append(trial_of(replace(one, noise=noise), own, root))
     return found
 
 
 def _fitted(candidate: Candidate, problem: Problem, noise: float, folds: Folds) -> Tried[Candidate]:
     """A candidate without a matrix of all pairs."""
-    points = (problem.x, problem.score, problem.f)
+    points, root = (problem.x, problem.score, problem.f), problem.root
     parts = (candidate.beside, candidate.translates)
-    return trial_of(
-        candidate, landmark_errors(*parts, noise, points, folds, problem.root), problem.root
-    )
+    return trial_of(candidate, landmark_errors(*parts, noise, points, folds, root), root)
 
 
 def _in_double(sample: Sample) -> Sample:

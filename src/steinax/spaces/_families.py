@@ -10,9 +10,7 @@ HIGHEST_IN_TAILS = 3  # beyond it powers are wild
 DRAWS_PER_COEFFICIENT = 10
 DRAWS_PER_CANDIDATE = 3  # and coefficient, of a polynomial that has to prove itself
 KERNEL_DRAWS = 1000  # a kernel's matrix costs their square, by automatic differentiation
-KERNEL_STATES = (
-    200  # a kernel meets every integrand exactly on fewer, and its standard error is zero
-)
+KERNEL_STATES = 200  # on fewer a kernel meets every integrand exactly, and sees no error
 COLUMNS = 500  # at most, of a polynomial that is one of many candidates
 
 
