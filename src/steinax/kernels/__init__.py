@@ -1,9 +1,10 @@
 """Base kernels, and the Stein kernel of any of them."""
 
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
 from ._base import AbstractKernel, Product, Sum
-from ._damped import DampedGaussian
 from ._exponential import ExponentialDotProduct
-from ._hamming import Hamming, RootDimension
 from ._heuristics import (
     AbstractHeuristic,
     Hyperparameter,
@@ -11,11 +12,24 @@ from ._heuristics import (
     hyperparameter,
     resolve,
 )
-from ._lattice import Lattice, StandardDeviations
 from ._matern import Matern32, Matern52
 from ._power import InverseMultiquadric, RationalQuadratic
 from ._radial import AbstractRadial, RadialProduct
 from ._squared_exponential import SquaredExponential
+
+if TYPE_CHECKING:
+    from ._damped import DampedGaussian
+    from ._hamming import Hamming, RootDimension
+    from ._lattice import Lattice, StandardDeviations
+else:
+    __getattr__ = lazily(
+        __name__,
+        {
+            "_damped": ("DampedGaussian",),
+            "_hamming": ("Hamming", "RootDimension"),
+            "_lattice": ("Lattice", "StandardDeviations"),
+        },
+    )
 
 __all__ = [
     "AbstractHeuristic",
