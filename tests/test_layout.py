@@ -37,6 +37,7 @@ def _public_names() -> list[str]:
     return [name for name in steinax.__all__ if name != "__version__"]
 
 
+LAZY = ("operators", "kernels", "families")
 HEAVY = {
     "arviz_base",
     "arviz_stats",
@@ -123,6 +124,13 @@ def test_import_costs_little_more_than_jax() -> None:
     assert lazy < 0.1, "import what is exported when it is asked for"
     # jax and equinox alone take 1.25 times the time of jax
     assert everything < 1.7, "import fewer modules, and others when they are used"
+
+
+@needs_package
+@pytest.mark.parametrize("name", ["steinax", *(f"steinax.{one}" for one in LAZY)])
+def test_names_are_listed_before_they_are_imported(name: str) -> None:
+    code = f"import {name} as package; print(*set(package.__all__) - set(dir(package)))"
+    assert not _python(code).strip()
 
 
 @needs_package

@@ -6,6 +6,8 @@ Type checkers read `__init__.pyi`.
 
 from importlib import import_module
 
+from ._lazy import lazily
+
 _HOMES = {  # in the order in which data flows
     "working": (),
     "adapters": (
@@ -105,6 +107,7 @@ _HOMES = {  # in the order in which data flows
         "save",
     ),
 }
+_find, _names = lazily(__name__, _HOMES)
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [*_HOME]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
@@ -119,9 +122,7 @@ def __getattr__(name: str) -> object:
         return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise _missing(name)
-    found = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    globals()[name] = found  # found at once from now on
-    return found
+    return _find(name)
 
 
 def _missing(name: str) -> AttributeError:
@@ -134,4 +135,4 @@ def _missing(name: str) -> AttributeError:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES, *__all__, "__version__"])
+    return sorted({*_names(), *_HOMES, "__version__"})

@@ -5,15 +5,18 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def lazily(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """The `__getattr__` of a package.
+def lazily(
+    package: str, homes: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The `__getattr__` and the `__dir__` of a package.
 
     Args:
         package: its name.
         homes: the names of each of its modules.
 
-    >>> getattr(lazily("steinax.operators", {"_langevin": ("Langevin",)})("Langevin"), "__name__")
-    'Langevin'
+    >>> find, names = lazily("steinax.operators", {"_langevin": ("Langevin",)})
+    >>> getattr(find("Langevin"), "__name__"), "Langevin" in names()
+    ('Langevin', True)
     """
     home = {name: module for module, names in homes.items() for name in names}
 
@@ -24,4 +27,7 @@ def lazily(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str]
         setattr(sys.modules[package], name, found)  # found at once from now on
         return found
 
-    return find
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *home})
+
+    return find, names

@@ -165,8 +165,11 @@ class TestEstimates:
         cosine = target.mean(lambda x: np.cos(2 * x[:, 0]))
         truth = np.append(target.mean(lambda x: x), cosine)
         assert np.all(np.abs(est.value - truth) < 5 * est.mcse + 1e-9)
-        assert np.all(est.worth[:-1] > 1)
-        assert est.worth[-1] >= 1  # a cosine of ten states may be no better than plain
+        gained = est.worth > 1
+        if est.chosen[-1] == "plain Monte Carlo":
+            assert row.name == "counts, Poisson"  # a cosine of ten states
+            gained = gained[:-1]
+        assert np.all(gained)
 
     @pytest.mark.slow
     @rows

@@ -28,7 +28,6 @@ def main(log: str, folder: str, result: str, address: str | None = None) -> None
 
 
 if __name__ == "__main__":
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # shells ignore it for what they start in the back
+    # a shell has what it starts in the background ignore the signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main(*sys.argv[1:])

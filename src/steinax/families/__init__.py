@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ._subset import Subset
     from ._wavelets import Wavelets
 else:
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "_learned": ("Learned",),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ._hamming import Hamming, RootDimension
     from ._lattice import Lattice, StandardDeviations
 else:
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "_damped": ("DampedGaussian",),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._matrices import GrowingMatrix, NetworkMatrix, TriangularMatrix
     from ._sphere import SphereLangevin
 else:
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "_binary": ("Glauber", "ScalarGlauber"),
