@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._require import require
-from .adapters._stored import COLUMN, DRAWS, ORDER, SCORES, STATS
+from .adapters._stored import COLUMN, DRAWS, LOG_DENSITY, ORDER, SCORES, STATS
 from .data import Sample
 from .data._columns import as_dataset
 from .data._variables import AXES
@@ -55,6 +55,8 @@ def to_arviz(
     }
     if sample.diverging is not None:
         new["diverging"] = (AXES, sample.diverging)
+    if sample.log_density is not None:
+        new[LOG_DENSITY[0]] = (AXES, sample.log_density)
     if weights is not None:
         new["weights"] = (AXES, weights.weights)
     old = tree[STATS].dataset.drop_vars(new, errors="ignore") if STATS in tree else xarray.Dataset()

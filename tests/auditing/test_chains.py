@@ -125,7 +125,7 @@ class TestPrinting:
     def test_one_line_when_it_passes(self) -> None:
         line = repr(sx.audit(sx.Sample(X, -X, diverging=np.zeros((4, 100)))))
         assert line.startswith(
-            "audit passed: 24 identities hold, score errors that shift a mean by"
+            "audit passed: 25 identities hold, score errors that shift a mean by"
         )
         assert line.endswith("could hide, no divergences")
         assert "\n" not in line

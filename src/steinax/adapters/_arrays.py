@@ -13,6 +13,7 @@ def from_arrays(
     *,
     variables: Any = None,
     diverging: ArrayLike | None = None,
+    log_density: ArrayLike | None = None,
 ) -> Sample:
     r"""A sample from arrays, with the model's own quantities beside the unconstrained draws.
 
@@ -24,6 +25,7 @@ def from_arrays(
         variables: quantities to be asked for by name, each (chain, draw, ...): a dict of arrays, a
             Dataset, or a DataTree with a group `posterior`.
         diverging: which draws ended in a divergence, (chain, draw).
+        log_density: $\log \pi(x_i)$ up to a constant, (chain, draw), for the audit.
 
     >>> import numpy as np, steinax as sx
     >>> log_tau = np.random.default_rng(0).normal(size=(4, 250, 1))
@@ -35,7 +37,9 @@ def from_arrays(
     """
     if isinstance(variables, Mapping) and not hasattr(variables, "subtree"):
         variables = _labelled(variables)
-    return Sample(draws, scores, names, diverging=diverging, variables=variables)
+    return Sample(
+        draws, scores, names, diverging=diverging, variables=variables, log_density=log_density
+    )
 
 
 def _labelled(arrays: Mapping[str, Any]) -> Any:

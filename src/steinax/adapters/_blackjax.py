@@ -72,8 +72,8 @@ def from_blackjax(
         leaves(arrange(states.logdensity_grad), "scores"),
     )
     x = columns(position)
+    log_density = arrange(states.logdensity)
     if len(order) == 2:
-        log_density = arrange(states.logdensity)
         _check_order(np.concatenate([x, log_density[..., None]], axis=-1), order)
     if constrain is not None:
         variables = constrained(constrain, draws)
@@ -85,6 +85,7 @@ def from_blackjax(
         column_names(position, variables) if names is None else names,
         diverging=_divergences(infos, order, x.shape[:2]),
         variables=dataset({"posterior": variables}, dims, coords) if variables else None,
+        log_density=log_density,
     )
 
 

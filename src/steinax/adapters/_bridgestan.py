@@ -39,10 +39,19 @@ def from_bridgestan(model: Any, draws: Any, *, unconstrained: bool = False) -> S
     columns = model.param_unc_names() if unconstrained else model.param_names()
     values = _as_chains(draws, columns) if given is None else _gather(given, columns)
     free = values if unconstrained else _each(model.param_unconstrain, values)
-    scores = _each(lambda u: model.log_density_gradient(u, propto=True, jacobian=True)[1], free)
+    density_and_score = _each(
+        lambda u: np.append(*model.log_density_gradient(u, propto=True, jacobian=True)), free
+    )
     posterior = _constrained(model, free) if given is None else given
     names = name_unconstrained(model.param_unc_names(), free, posterior)
-    return Sample(free, scores, names, diverging=_diverging(draws), variables=posterior)
+    return Sample(
+        free,
+        density_and_score[..., 1:],
+        names,
+        diverging=_diverging(draws),
+        variables=posterior,
+        log_density=density_and_score[..., 0],
+    )
 
 
 def _variables(draws: Any) -> "Dataset | None":

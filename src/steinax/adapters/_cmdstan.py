@@ -55,12 +55,18 @@ def from_cmdstan(source: Any) -> Sample:
     values = _stacked(diagnostics)
     first, width, dim = diagnostics[0], diagnostics[0].width, diagnostics[0].dim
     unconstrained, scores = values[..., width : width + dim], -values[..., width + 2 * dim :]
-    posterior = _posterior(diagnostics, values[..., 0], draws)
+    log_density = values[..., 0]
+    posterior = _posterior(diagnostics, log_density, draws)
     names = name_unconstrained(model_columns(first.columns)[:dim], unconstrained, posterior)
     digits = min(table.digits() for table in diagnostics)
     warn_of_rounding(digits, names, np.stack([unconstrained, scores]))
     return Sample(
-        unconstrained, scores, names, diverging=_diverging(first, values), variables=posterior
+        unconstrained,
+        scores,
+        names,
+        diverging=_diverging(first, values),
+        variables=posterior,
+        log_density=log_density,
     )
 
 

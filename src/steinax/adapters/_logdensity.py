@@ -62,7 +62,7 @@ def from_logdensity(
         )
     draws = _as_tree(draws)
     position = leaves(draws, "draws")
-    scores = score(fn, draws)
+    log_density, scores = density_and_score(fn, draws)
     if constrain is not None:
         variables = constrained(constrain, draws)
     else:
@@ -70,11 +70,14 @@ def from_logdensity(
     if names is None:
         names = column_names(position, variables)
     tree = dataset({"posterior": variables}, dims, coords) if variables else None
-    return Sample(columns(position), scores, names, variables=tree)
+    return Sample(columns(position), scores, names, variables=tree, log_density=log_density)
 
 
-def score(fn: Callable[[PyTree], Any], draws: PyTree) -> np.ndarray:
-    """The gradient of `fn` at each draw, columns in the order of `ravel_pytree`: (chain, draw, dim)."""
+def density_and_score(fn: Callable[[PyTree], Any], draws: PyTree) -> tuple[np.ndarray, np.ndarray]:
+    """`fn` at each draw, (chain, draw), and its gradient, (chain, draw, dim).
+
+    Columns are in the order of `ravel_pytree`.
+    """
     try:
         _check_output(fn, draws)
         values, gradients = over_draws(jax.value_and_grad(fn), draws)
@@ -94,7 +97,7 @@ def score(fn: Callable[[PyTree], Any], draws: PyTree) -> np.ndarray:
             f"chain {chain}, draw {draw}. Check that `fn` takes the draws as they are given "
             "(unconstrained or not), and that no jnp.where hides a division by zero from its gradient."
         )
-    return scores
+    return values, scores
 
 
 def _check_output(fn: Callable[[PyTree], Any], draws: PyTree) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from .._require import require
 from .._types import PyTree
 from ..data import Sample
-from ._logdensity import score
+from ._logdensity import density_and_score
 from ._numpyro_sites import latent_sites, sites_of
 from ._pytrees import column_names, columns, dataset, leaves, over_draws
 
@@ -33,7 +33,8 @@ def from_numpyro(
     found from the constrained ones by the transforms that the kernel keeps, and the model is not
     called. With `extra_fields=("z_grad", "z.beta", "z.tau")`, one `z.` for each latent site, they are
     the sampler's own to the last bit, also where a constrained value was rounded to the edge of its
-    support. Only if a support depends on other sites, as that of `Uniform(0, tau)`, and the `z.`
+    support. With `"potential_energy"` among the fields the audit compares the scores with it. Only if a
+    support depends on other sites, as that of `Uniform(0, tau)`, and the `z.`
     fields were not kept, is the model traced, once, for its transforms; its density is never evaluated.
 
     **Recomputed.** Without `z_grad`, or from stored draws, scores are the gradients of
@@ -89,6 +90,7 @@ class _Found:
 
     position: PyTree
     scores: np.ndarray
+    log_density: np.ndarray | None
     variables: Mapping[str, np.ndarray]
     diverging: Any
     free: bool
@@ -110,7 +112,14 @@ def _sample(
     x = columns(position)
     names = column_names(position, found.variables, known=found.model is None)
     tree = dataset(groups, dims, coords) if found.variables else None
-    return Sample(x, found.scores, names, diverging=found.diverging, variables=tree)
+    return Sample(
+        x,
+        found.scores,
+        names,
+        diverging=found.diverging,
+        variables=tree,
+        log_density=found.log_density,
+    )
 
 
 def _from_run(mcmc: Any, rescore: bool) -> _Found:
@@ -131,14 +140,15 @@ def _from_run(mcmc: Any, rescore: bool) -> _Found:
     free = "z_grad" in fields and not rescore
     if free:
         scores = -columns(leaves(fields["z_grad"], "scores"))
+        energy = fields.get("potential_energy")
+        log_density = None if energy is None else -np.asarray(energy, np.float64)
     else:
         potential = _potential(mcmc)
-        scores = score(lambda z: -potential(z), position)
+        log_density, scores = density_and_score(lambda z: -potential(z), position)
     variables = samples if isinstance(samples, Mapping) else {}
     diverging = fields.get("diverging")
-    return _Found(
-        position, scores, variables, diverging, free, kernel.model, mcmc._args, mcmc._kwargs
-    )
+    model = (kernel.model, mcmc._args, mcmc._kwargs)
+    return _Found(position, scores, log_density, variables, diverging, free, *model)
 
 
 def _unconstrained(mcmc: Any, samples: PyTree, fields: Mapping[str, Any]) -> PyTree:
@@ -213,7 +223,7 @@ def _from_draws(
     position = _traced(model, args, kwargs, latent)
     _check_edges(position)
     potential = _model_potential(model, args, kwargs)
-    scores = score(lambda z: -potential(z), position)
+    log_density, scores = density_and_score(lambda z: -potential(z), position)
     variables = {name: value for name, value in samples.items() if value.ndim >= 2}
     if any(site.kind == "deterministic" and name not in samples for name, site in sites.items()):
 
@@ -221,7 +231,7 @@ def _from_draws(
             return constrain_fn(seed(model, 0), args, kwargs, z, return_deterministic=True)
 
         variables = {**over_draws(every_site, position), **variables}
-    return _Found(position, scores, variables, None, False, model, args, kwargs)
+    return _Found(position, scores, log_density, variables, None, False, model, args, kwargs)
 
 
 def _log_likelihood(found: _Found) -> dict[str, np.ndarray]:

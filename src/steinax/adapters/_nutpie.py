@@ -49,7 +49,14 @@ def from_nutpie(trace: Any) -> Sample:
         raise ValueError(f"this trace holds no scores with its unconstrained draws. {HOW}")
     found = stored(tree)
     names = _name(found.names, found.draws, tree)
-    return Sample(found.draws, found.scores, names, diverging=found.diverging, variables=tree)
+    return Sample(
+        found.draws,
+        found.scores,
+        names,
+        diverging=found.diverging,
+        variables=tree,
+        log_density=found.log_density,
+    )
 
 
 def _name(columns: tuple[str, ...], draws: np.ndarray, tree: "xarray.DataTree") -> tuple[str, ...]:

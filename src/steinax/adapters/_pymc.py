@@ -7,7 +7,7 @@ from .._require import require
 from ..data import Sample
 from ..data._variables import element
 from ._pymc_graph import compiled
-from ._stored import STATS, has_scores, open_tree, stored
+from ._stored import STATS, has_scores, open_tree, stored, stored_log_density
 
 if TYPE_CHECKING:
     import xarray
@@ -73,11 +73,20 @@ def from_pymc(
         if layout is not None:
             order, names = layout
             draws, scores = found.draws[..., order], found.scores[..., order]
-            return Sample(draws, scores, names, diverging=found.diverging, variables=tree)
-    draws, scores, names = _recompute(model, tree, backend, check)
+            return Sample(
+                draws,
+                scores,
+                names,
+                diverging=found.diverging,
+                variables=tree,
+                log_density=found.log_density,
+            )
+    draws, scores, log_density, names = _recompute(model, tree, backend, check)
     stats = tree[STATS].dataset if STATS in tree.children else {}
     diverging = _series(stats["diverging"]) if "diverging" in stats else None
-    return Sample(draws, scores, names, diverging=diverging, variables=tree)
+    return Sample(
+        draws, scores, names, diverging=diverging, variables=tree, log_density=log_density
+    )
 
 
 def _refuse_discrete(model: Any) -> None:
@@ -111,7 +120,7 @@ def _match(columns: tuple[str, ...], values: list[str]) -> tuple[list[int], list
 
 def _recompute(
     model: Any, tree: "xarray.DataTree", backend: str, check: bool
-) -> tuple[np.ndarray, np.ndarray, list[str]]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
     posterior = tree["posterior"].dataset if "posterior" in tree.children else {}
     missing = [rv.name for rv in model.free_RVs if rv.name not in posterior]
     if missing:
@@ -137,7 +146,7 @@ def _recompute(
     ]
     flat = [x.reshape(len(x), -1) for x in unconstrained]
     draws = np.concatenate(flat, axis=1).reshape(chains, length, -1)
-    return draws, scores.reshape(draws.shape), names
+    return draws, scores.reshape(draws.shape), log_density.reshape(chains, length), names
 
 
 def _series(array: "xarray.DataArray") -> np.ndarray:
@@ -172,13 +181,13 @@ def _check_density(stats: "xarray.Dataset", log_density: np.ndarray) -> None:
 
     Some samplers leave out constants, and some keep the potential energy under that name.
     """
-    for name in ("lp", "logp"):
-        if name in stats and set(stats[name].dims) == {"chain", "draw"}:
-            kept = _series(stats[name]).reshape(-1)
-            off = min(np.ptp(kept - log_density), np.ptp(kept + log_density))
-            if not off <= NEAR * max(np.ptp(log_density), 1.0):
-                raise ValueError(
-                    f"the log densities in the trace ({name!r}) differ from those of the model, by up to "
-                    f"{off:.3g} beyond a constant: give the model that was sampled, with the data it had "
-                    "then (pm.set_data), or check=False if several step methods shared the work."
-                )
+    kept = stored_log_density(stats)
+    if kept is None:
+        return
+    off = min(np.ptp(kept.ravel() - log_density), np.ptp(kept.ravel() + log_density))
+    if not off <= NEAR * max(np.ptp(log_density), 1.0):
+        raise ValueError(
+            "the log densities in the trace differ from those of the model, by up to "
+            f"{off:.3g} beyond a constant: give the model that was sampled, with the data it had "
+            "then (pm.set_data), or check=False if several step methods shared the work."
+        )

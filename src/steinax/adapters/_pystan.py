@@ -48,7 +48,14 @@ def from_pystan(fit: Any) -> Sample:
     posterior = as_dataset(own, draws.values[..., -len(own) :])
     names = name_unconstrained(model_columns(diagnostics.columns)[:dim], unconstrained, posterior)
     diverging = diagnostics.values[..., diagnostics.columns.index("divergent__")] > 0
-    return Sample(unconstrained, scores, names, diverging=diverging, variables=posterior)
+    return Sample(
+        unconstrained,
+        scores,
+        names,
+        diverging=diverging,
+        variables=posterior,
+        log_density=diagnostics.values[..., diagnostics.columns.index("lp__")],
+    )
 
 
 class _Output(NamedTuple):

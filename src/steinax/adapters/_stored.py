@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 STATS, DRAWS, SCORES = "sample_stats", "unconstrained_draw", "gradient"
 COLUMN = "unconstrained_parameter"
 GROUPS = ("posterior", "unconstrained_posterior")
+LOG_DENSITY = ("lp", "logp")  # ArviZ's name, which PyMC and Stan have, and nutpie's
 ORDER = "order_of_variables"  # an attribute of the groups of a zarr store
 
 
@@ -80,7 +81,22 @@ def stored(tree: "xarray.DataTree") -> Sample:
     diverging = stats["diverging"].transpose("chain", "draw") if "diverging" in stats else None
     flags = None if diverging is None else np.asarray(diverging.values)
     variables = tree if "posterior" in tree.children else None
-    return Sample(draws.values, scores.values, names, diverging=flags, variables=variables)
+    return Sample(
+        draws.values,
+        scores.values,
+        names,
+        diverging=flags,
+        variables=variables,
+        log_density=stored_log_density(stats),
+    )
+
+
+def stored_log_density(stats: "xarray.Dataset") -> np.ndarray | None:
+    """The log density of each draw, (chain, draw), where the sampler kept it."""
+    for name in LOG_DENSITY:
+        if name in stats and set(stats[name].dims) == {"chain", "draw"}:
+            return np.asarray(stats[name].transpose("chain", "draw").values)
+    return None
 
 
 def stored_stream(

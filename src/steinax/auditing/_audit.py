@@ -1,24 +1,34 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from .._types import AnyArray, Chains
 from ..data import Sample
-from ._identities import identities, tested
+from ._differences import differences
+from ._energies import comparable, energies
+from ._identities import Identities, chain_identities, identities, tested
 from ._integrity import integrity
-from ._naming import name_mistake
+from ._naming import name_chain, name_mistake
 from ._report import AuditReport, Finding
 
 LEAST = 20  # draws; with fewer no identity can be tested
 LEAST_LENGTH = 8
 
 
-def audit(sample: Sample) -> AuditReport:
+def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = None) -> AuditReport:
     r"""Test whether the scores are those of the draws, and whether the chains are in order.
 
     If the scores $s$ are the gradients of the log density of the draws $x$, then $E[s_j] = 0$ and
     $E[x_i s_j] = -1_{i = j}$. On standardised draws, with errors that know of autocorrelation, these
     and two more functions of each dimension are tested. Right scores are refused once in 50,000
     audits by design and less than once in 1,000 as measured, heavy tails and short chains included.
-    When an identity fails, each common mistake is repaired in turn (sign, lag, order of columns,
+    When an identity fails, each common mistake is repaired in turn (sign, lag, order of columns or chains,
     Jacobian, constrained draws, temperature), and the repair that makes all identities hold is named.
+
+    If the sample has log densities, the scores are compared with their differences between near draws,
+    $\log\pi(x_i) - \log\pi(x_j) \approx \tfrac12 (s_i + s_j) \cdot (x_i - x_j)$. That finds a missing prior
+    or Jacobian, a temperature, other data and scores of other draws where the identities are too weak to.
 
     Where draws have importance weights, all expectations are weighted ones, and a heavy tail of the
     weights is a finding: a remark if $\hat k$ is above 0.7, fatal above 1.
@@ -28,6 +38,8 @@ def audit(sample: Sample) -> AuditReport:
 
     Args:
         sample: draws and scores.
+        log_density: the log density itself, if it is at hand: a function of one draw, in NumPy or jax, up to
+            a constant. The scores are compared with its finite differences at five draws.
 
     >>> import numpy as np
     >>> import steinax as sx
@@ -53,13 +65,31 @@ def audit(sample: Sample) -> AuditReport:
             own = sample.space.identities(draws, scores)
             found = tested([own], sample.dim, sample.weights)
             means, squares = nothing, nothing
-        if not found.hold and sample.space is None:
-            named = name_mistake(draws, scores, sample.names, found, sample.weights)
-            problems.insert(0, named)
-        elif not found.hold:
+        if not found.hold and sample.space is not None:
             problems.insert(0, _unnamed(sample))
+        elif sample.space is None and (wrong := _wrong_scores(sample, draws, scores, found)):
+            problems.insert(0, wrong)
+    if log_density is not None and (finding := differences(sample, log_density)):
+        problems.insert(0, finding)
     strength = float(found.strength.max())
-    return AuditReport(tuple(problems), found.strength.size, means, squares, strength, diverging)
+    compared = log_density is not None or (sample.space is None and comparable(sample))
+    checked = found.strength.size
+    return AuditReport(tuple(problems), checked, means, squares, strength, diverging, compared)
+
+
+def _wrong_scores(
+    sample: Sample, draws: Chains, scores: Chains, found: Identities
+) -> Finding | None:
+    """What the identities of all chains, those of each, or the log densities say against the scores."""
+    if comparable(sample) and (told := energies(sample)):
+        return told
+    if not found.hold:
+        return name_mistake(draws, scores, sample.names, found, sample.weights)
+    if sample.chains > 1:
+        strength = chain_identities(draws, scores, sample.weights)
+        if not (strength <= 1.0).all():
+            return name_chain(draws, scores, sample.names, strength, sample.weights)
+    return None
 
 
 def _unnamed(sample: Sample) -> Finding:

@@ -12,7 +12,10 @@ from ._errors import Means, means_and_errors
 
 type Weights = Float[AnyArray, "chain draw"] | None
 
-FALSE_ALARM = 2e-5  # nominal, of one audit: shared by its identities as Bonferroni has it
+# Nominal rates of false alarms of one audit, each shared by its identities as Bonferroni has it.
+BIAS_ALARM = 5e-5  # means and squares, which are what estimates are off by, and temperature
+FALSE_ALARM = 2e-5  # all others
+CHAIN_ALARM = 1e-5  # means and squares of single chains
 MATERIAL = 0.02  # a smaller deviation is not reported, however sure: in standard deviations
 QUANTILE = 3.0  # an error at the printed limit escapes once in 700 audits
 DIRECTIONS = 20  # pairs are tested along so many directions, all dimensions when there are fewer
@@ -26,7 +29,8 @@ class Identities:
     """By how much each Stein identity is off, and how sure that is: arrays over the identities.
 
     The first dim entries are those of the scores' means, the next dim those of each dimension with
-    itself, then two bounded functions of each dimension, then the means and pairs of directions.
+    itself, then two bounded functions of each dimension, then the means and pairs of directions, and the
+    mean over dimensions of each with itself last.
     """
 
     deviation: AnyArray
@@ -64,6 +68,8 @@ class Identities:
     def label(self, index: int, names: tuple[str, ...]) -> str:
         """One identity in words."""
         sort, i = divmod(index, self.dim)
+        if index == self.strength.size - 1:
+            return "all dimensions times their scores"
         if sort >= 4:
             return "a combination of the dimensions with the score along another"
         return (
@@ -83,7 +89,7 @@ def identities(draws: Chains, scores: Chains, weights: Weights = None) -> Identi
 
     $$E[\varphi(y_i)\,u_i + \varphi'(y_i)] = 0 \;\text{ for }\;
       \varphi = 1,\; y,\; \tanh w,\; \cos 2 w, \qquad E[t_j] = 0, \qquad
-      E[z_i t_j] = -1_{i = j}.$$
+      E[z_i t_j] = -1_{i = j}, \qquad E[z \cdot t] = -d.$$
 
     where $w$ is $y$ centred at its median and scaled by its quartiles. The mean of $u_i$ is what a
     constant error of the scores adds to the estimate of $E[y_i]$ by a first-degree control variate,
@@ -95,16 +101,40 @@ def identities(draws: Chains, scores: Chains, weights: Weights = None) -> Identi
     dim, count = y.shape[2], z.shape[2]
     one = np.eye(count)
     pairs = (z[..., i : i + 1] * t + one[i] for i in range(count))
-    return tested(chain(own_identities(y, u), [t], pairs), dim, weights)
+    trace = (z * t).mean(axis=2, keepdims=True) + 1.0
+    size = 4 * dim + count + count**2 + 1
+    rates = np.full(size, FALSE_ALARM / size)
+    rates[[*range(2 * dim), -1]] = BIAS_ALARM / (2 * dim + 1)
+    return tested(chain(own_identities(y, u), [t], pairs, [trace]), dim, weights, rates)
 
 
-def tested(series: Iterable[Chains], dim: int, weights: Weights = None) -> Identities:
-    """Series that are of mean zero when scores are right: how far off they are, and how sure that is."""
+def chain_identities(draws: Chains, scores: Chains, weights: Weights = None) -> AnyArray:
+    """The means and squares of every chain: the largest deviation of each, a chain fails above 1."""
+    chains, length, dim = draws.shape
+    y, u, _, _ = _coordinates(draws, scores, weights)
+    series = linearised(np.concatenate([u, y * u + 1.0], axis=2), weights)
+    apart = np.moveaxis(series, 0, 1).reshape(1, length, -1)  # each chain's are series of one chain
+    found = tested([apart], dim, None, np.full(apart.shape[2], CHAIN_ALARM / apart.shape[2]))
+    return found.strength.reshape(chains, -1).max(axis=1)
+
+
+def tested(
+    series: Iterable[Chains], dim: int, weights: Weights = None, rates: AnyArray | None = None
+) -> Identities:
+    """Series that are of mean zero when scores are right: how far off they are, and how sure that is.
+
+    Args:
+        series: each (chain, draw, some).
+        dim: the dimension of a draw.
+        weights: of the draws, where they have some.
+        rates: of false alarms, one for each series; equal ones by default.
+    """
     each = [_batched(linearised(part, weights)) for part in series]
     found = means_and_errors(np.concatenate(each, axis=2))
     rounding = np.finfo(np.float64).eps * (1.0 + np.abs(found.mean))
     error = np.maximum(found.error, rounding)
-    return Identities(found.mean, error, *_critical(found), dim)
+    equal = np.full(found.mean.size, FALSE_ALARM / found.mean.size)
+    return Identities(found.mean, error, *critical(found, equal if rates is None else rates), dim)
 
 
 def own_identities(y: Chains, u: Chains) -> list[AnyArray]:
@@ -168,7 +198,7 @@ def _batched(series: Chains) -> AnyArray:
     return series[:, :kept].reshape(shape).mean(axis=2)
 
 
-def _critical(found: Means) -> tuple[AnyArray, AnyArray]:
+def critical(found: Means, rates: AnyArray) -> tuple[AnyArray, AnyArray]:
     r"""Quantiles of Student's t, wider on the side where a long tail was too rarely drawn.
 
     A mean whose skewness $\gamma$ points away from its deviation needs $\gamma (1 + 2 t^2) / 6$ more
@@ -176,6 +206,6 @@ def _critical(found: Means) -> tuple[AnyArray, AnyArray]:
     """
     from scipy.special import stdtrit
 
-    t = -stdtrit(found.freedom, FALSE_ALARM / (2.0 * found.freedom.size))
+    t = -stdtrit(found.freedom, rates / 2.0)
     more = np.minimum(np.abs(found.skewness) * (1.0 + 2.0 * t**2) / 6.0, t)
     return t + more * (found.mean * found.skewness < 0), t + more

@@ -13,6 +13,12 @@ SLOW = 0.9  # Metropolis at its best stays for three draws in four
 STILL = 0.01  # of the pooled standard deviation, in every dimension: a chain that hardly moves
 DIVERGING = 0.1  # more than this part of the draws is fatal
 RHAT = 1.1
+SHARED = 0.1  # the part of a chain's draws that another may have too
+SAME, SAME_SINGLE = (
+    1e-8,
+    1e-6,
+)  # of the size of a column: draws that are nearer are one, in float64, float32
+SHARING = 5  # chains that are looked at for copies of one draw
 HEAVY, HOPELESS = 0.7, 1.0  # k-hat of weights: averages converge slowly, or not at all
 SHOWN = 5
 
@@ -45,16 +51,50 @@ def _constant(sample: Sample) -> Iterator[Finding]:
 
 
 def _duplicates(sample: Sample) -> Iterator[Finding]:
+    """Chains that share draws, up to rounding: copies of each other, shifted or not."""
+    if sample.chains == 1 or not np.ptp(sample.x, axis=0).any():
+        return
+    found = _shared(sample) if sample.space is None else _same(sample)
+    if found is not None:
+        chain, twin, part = found
+        what = "are the same draws" if part == 1.0 else f"share {part:.0%} of their draws"
+        message = (
+            f"chains {chain} and {twin} {what}, up to rounding: the error bars would be too short. Run every "
+            "chain with a seed of its own, or give the chain once."
+        )
+        yield Finding("duplicate", message)
+
+
+def _same(sample: Sample) -> tuple[int, int, float] | None:
+    """Two chains that are equal to the last bit: in a discrete space single draws may well be."""
     first: dict[bytes, int] = {}
     for chain, draws in enumerate(sample.draws):
         twin = first.setdefault(draws.tobytes(), chain)
         if twin != chain and np.ptp(draws, axis=0).any():
-            message = (
-                f"chains {twin} and {chain} are the same draws: the error bars would be too short. Run "
-                "every chain with a seed of its own, or give the chain once."
-            )
-            yield Finding("duplicate", message)
-            return
+            return twin, chain, 1.0
+    return None
+
+
+def _shared(sample: Sample) -> tuple[int, int, float] | None:
+    """Two chains with many draws in common, and the part of the first that is in the second."""
+    x = np.asarray(sample.x, np.float64)
+    scale = np.abs(x).max(axis=0) + x.std(axis=0)
+    x = x / np.where(scale > 0, scale, 1.0)
+    close = SAME if sample.dtype == np.float64 else SAME_SINGLE
+    key = x @ np.random.default_rng(0).uniform(0.5, 1.5, size=sample.dim)
+    order = np.argsort(key)
+    chain = order // sample.length
+    shared = np.zeros((sample.chains, sample.chains), dtype=int)
+    for step in range(1, min(sample.chains, SHARING)):  # copies of a draw follow each other
+        here, there = order[:-step], order[step:]
+        near = np.abs(x[here] - x[there]).max(axis=1) < close
+        other = near & (chain[:-step] != chain[step:])
+        np.add.at(shared, (chain[:-step][other], chain[step:][other]), 1)
+    part = (shared + shared.T) / sample.length
+    worst = np.unravel_index(part.argmax(), part.shape)
+    return (
+        (*sorted(map(int, worst)), min(float(part[worst]), 1.0)) if part[worst] > SHARED else None
+    )
 
 
 def _stuck(sample: Sample) -> Iterator[Finding]:

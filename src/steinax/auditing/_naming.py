@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 
 from .._types import AnyArray, Chains
-from ._identities import Identities, Weights, identities
+from ._identities import Identities, Weights, chain_identities, identities
 from ._integrity import listed
-from ._repairs import STAGES
+from ._repairs import STAGES, swapped
 from ._report import Finding
 
 WALL = 0.2  # a twentieth of the draws within this part of the way from the end to the median
@@ -34,6 +36,33 @@ def name_mistake(
                 break  # a truncated normal has the scores of a narrower one, but for its ends
             return Finding(best.kind, best.message, columns=best.columns)
     return _unnamed(draws, names, found)
+
+
+def name_chain(
+    draws: Chains,
+    scores: Chains,
+    names: tuple[str, ...],
+    strength: AnyArray,
+    weights: Weights = None,
+) -> Finding:
+    """The mistake in the scores of single chains, where those of all together pass.
+
+    Args:
+        draws: of all chains.
+        scores: the same.
+        names: of the dimensions.
+        strength: the largest deviation of each chain, in units of the allowed one.
+        weights: of the draws, where they have some.
+    """
+    for repair in swapped(draws, scores, names, weights):
+        if (chain_identities(repair.draws, repair.scores, weights) <= 1.0).all():
+            return Finding(repair.kind, repair.message)
+    chain = int(np.nan_to_num(strength, nan=np.inf).argmax())
+    rows = slice(chain, chain + 1)
+    some = None if weights is None else weights[rows]
+    found = identities(draws[rows], scores[rows], some)
+    named = name_mistake(draws[rows], scores[rows], names, found, some)
+    return replace(named, message=f"chain {chain} alone fails: {named.message}")
 
 
 def _unnamed(draws: Chains, names: tuple[str, ...], found: Identities) -> Finding:

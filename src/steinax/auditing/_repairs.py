@@ -10,6 +10,7 @@ from ._identities import Weights
 from ._integrity import listed
 
 Names = tuple[str, ...]
+MOST_CHAINS = 100  # among which swapped ones are looked for
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,27 @@ def order(draws: Chains, scores: Chains, names: Names, weights: Weights = None) 
         "flattening a dictionary sorts its names, and a sampler may not."
     )
     yield Repair("order", draws, scores[..., found], message, columns)
+
+
+def swapped(
+    draws: Chains, scores: Chains, names: Names, weights: Weights = None
+) -> Iterator[Repair]:
+    """Scores of other chains: assign each chain of scores to the draws that it opposes most."""
+    from scipy.optimize import linear_sum_assignment
+
+    chains = len(draws)
+    if not 1 < chains <= MOST_CHAINS:
+        return
+    x, s = (_standard(one, weights).reshape(chains, -1) for one in (draws, scores))
+    _, place = linear_sum_assignment(x @ s.T)
+    if (place == np.arange(chains)).all():
+        return
+    moved = ", ".join(str(i) for i in np.flatnonzero(place != np.arange(chains)))
+    message = (
+        f"the scores of chains {moved} belong to other chains: the log density and the identities agree with "
+        f"scores[{[int(i) for i in place]}]. Give draws and scores with their chains in one order."
+    )
+    yield Repair("chains", draws, scores[place], message)
 
 
 def jacobian(
@@ -134,7 +156,7 @@ def tempered(
 
 # Repairs that fit nothing come first: a lag looks like half the size when draws correlate by a half.
 STAGES: tuple[tuple[Proposal, ...], ...] = (
-    (sign, lag, order),
+    (sign, lag, order, swapped),
     (jacobian, constrained, tempered),
 )
 

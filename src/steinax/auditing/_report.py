@@ -37,12 +37,13 @@ class AuditReport(eqx.Module):
         limit_squares: the same for the mean of its square, in its variances. (dim,)
         strength: the largest deviation of an identity, in units of the allowed one.
         divergences: how many draws diverged; None when the sample does not say.
+        compared: whether the scores were compared with a log density, too.
 
     >>> import numpy as np
     >>> import steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
     >>> sx.audit(sx.Sample(x, -x))
-    audit passed: 14 identities hold, score errors that shift a mean by up to 0.29 sd could hide
+    audit passed: 15 identities hold, score errors that shift a mean by up to 0.29 sd could hide
     """
 
     problems: tuple[Finding, ...] = eqx.field(static=True)
@@ -51,6 +52,7 @@ class AuditReport(eqx.Module):
     limit_squares: AnyArray
     strength: float = 0.0
     divergences: int | None = eqx.field(static=True, default=None)
+    compared: bool = eqx.field(static=True, default=False)
 
     @property
     def passed(self) -> bool:
@@ -76,6 +78,8 @@ class AuditReport(eqx.Module):
 
     def _passed(self) -> str:
         parts = [f"{self.checked} identities hold"] if self.checked else ["no identities tested"]
+        if self.compared:
+            parts.append("the scores agree with the log density")
         if self.checked and np.isfinite(self.limit).all():  # not known on other spaces than R^d
             hidden = f"{float(self.limit.max()):.2g}"
             parts.append(f"score errors that shift a mean by up to {hidden} sd could hide")

@@ -72,15 +72,32 @@ def as_reals(values: object, what: str) -> np.ndarray:
     return array
 
 
-def as_weights(logs: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Weights of mean 1 from their logarithms, (chain, draw)."""
-    found = as_reals(logs, "log_weights")
+def as_log_density(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Finite log densities, (chain, draw)."""
+    found = _per_draw(values, "log_density", shape).astype(np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"{int((~np.isfinite(found)).sum())} of {found.size} values of log_density are not finite: give "
+            "the log density that the sampler kept for each draw, or leave log_density out."
+        )
+    return found
+
+
+def _per_draw(values: ArrayLike, what: str, shape: tuple[int, ...]) -> np.ndarray:
+    """One real number for each draw, (chain, draw)."""
+    found = as_reals(values, what)
     found = found[None] if found.ndim == 1 else found
     if found.shape != shape:
         raise ValueError(
-            f"log_weights have shape {found.shape} beside draws of {shape} (chain, draw): give one logarithm "
-            "for each draw."
+            f"{what} has shape {found.shape} and the draws {shape} (chain, draw): give one number for each "
+            "draw."
         )
+    return found
+
+
+def as_weights(logs: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Weights of mean 1 from their logarithms, (chain, draw)."""
+    found = _per_draw(logs, "log_weights", shape)
     if not np.isfinite(found).all():
         raise ValueError(
             f"{int((~np.isfinite(found)).sum())} of {found.size} log_weights are not finite: leave out draws "

@@ -33,7 +33,8 @@ def gather_chains[T: (Sample, Integrands)](part: T) -> T:
     refuse_weights(part, "gather_chains")  # each process has them up to a constant of its own
     draws, scores = _gathered(part.draws), _gathered(part.scores)
     flags = None if part.diverging is None else _gathered(part.diverging)
-    return Sample(draws, scores, part.names, part.dtype, flags)
+    density = None if part.log_density is None else _gathered(part.log_density)
+    return Sample(draws, scores, part.names, part.dtype, flags, log_density=density)
 
 
 def _gathered(local: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike, DTypeLike
 
 from .._types import AnyArray, Chains, Points
-from ._arrays import as_chains, as_flags, as_weights, kish_size
+from ._arrays import as_chains, as_flags, as_log_density, as_weights, kish_size
 from ._labels import common, unlabelled
 from ._space import AbstractSpace, check_draws
 from ._variables import Variables
@@ -34,6 +34,8 @@ class Sample(eqx.Module):
             that of the scores; any constant may be added to all. Those of SMC particles too. They are
             kept as they are: `steinax.data.pareto_smoothed` makes smoother ones.
         space: where the draws live, one of `steinax.spaces`; all of R^d by default.
+        log_density: $\log \pi(x_i)$ up to a constant, (chain, draw), as most samplers keep it (`lp__` of
+            Stan). The audit holds the scores to its differences. Adapters fill it.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -48,6 +50,7 @@ class Sample(eqx.Module):
     variables: Variables | None = eqx.field(static=True)
     weights: Float[AnyArray, "chain draw"] | None  # of mean 1
     space: AbstractSpace | None
+    log_density: Float[AnyArray, "chain draw"] | None
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class Sample(eqx.Module):
         variables: Any = None,
         log_weights: ArrayLike | None = None,
         space: AbstractSpace | None = None,
+        log_density: ArrayLike | None = None,
     ):
         draws, of_draws = unlabelled(draws)
         scores, of_scores = unlabelled(scores)
@@ -76,6 +80,8 @@ class Sample(eqx.Module):
             None if log_weights is None else as_weights(log_weights, self.draws.shape[:2])
         )
         self.space = check_draws(space, self.draws)
+        shape = self.draws.shape[:2]
+        self.log_density = None if log_density is None else as_log_density(log_density, shape)
         self.variables = None if variables is None else Variables(variables)
         if self.variables is not None and self.variables.sizes != self.draws.shape[:2]:
             raise ValueError(
@@ -126,7 +132,8 @@ class Sample(eqx.Module):
                 flags = None if self.diverging is None else self.diverging[chain, part]
                 also = None if self.variables is None else self.variables.part(chain, part)
                 own = (draws[part], scores[part], self.names, self.dtype, flags, also)
-                made = Sample(*own, space=self.space)
+                density = None if self.log_density is None else self.log_density[chain, part]
+                made = Sample(*own, space=self.space, log_density=density)
                 if self.weights is not None:  # as they are among all draws, not of mean 1
                     own = self.weights[chain, part][None]
                     made = eqx.tree_at(lambda one: one.weights, made, own, is_leaf=_is_none)

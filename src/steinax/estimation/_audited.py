@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from ..auditing import AuditReport, audit
 from ..data import Sample
 from ..data._affine import check_moves
+from ._contradiction import contradiction
 from ._result import Estimate
 
 type AuditMode = Literal["raise", "warn", "off", "unadjusted"]
@@ -54,16 +55,29 @@ def audited(sample: Sample, mode: AuditMode) -> AuditReport | None:
         return None
     report = audit(sample)
     chains = any(problem.kind in CHAINS for problem in report.fatal)
-    if mode == "raise" or (mode == "unadjusted" and chains):
-        report.raise_if_failed()
-    if mode == "warn" and not report.passed:
-        warnings.warn(repr(report), AuditWarning, stacklevel=3)
+    _told(report, "raise" if mode == "unadjusted" and chains else mode)
     return report
 
 
 def with_audit(estimate: Estimate, report: AuditReport | None, mode: AuditMode) -> Estimate:
-    """The estimate with its audit, and with a weaker promise where the sampler is not exact."""
+    """The estimate with its audit, and with a weaker promise where the sampler is not exact.
+
+    Raises or warns, as the mode says, where an estimate contradicts the plain average of its draws.
+    """
+    if report is not None and mode in ("raise", "warn"):
+        against = contradiction(estimate)
+        if against is not None:
+            report = replace(report, problems=(against, *report.problems))
+            _told(report, mode)
     return replace(estimate, audit=report, note=noted(estimate.note, mode))
+
+
+def _told(report: AuditReport, mode: AuditMode) -> None:
+    """Raise or warn where an audit failed."""
+    if mode == "raise":
+        report.raise_if_failed()
+    if mode == "warn" and not report.passed:
+        warnings.warn(repr(report), AuditWarning, stacklevel=4)
 
 
 def noted(note: str, mode: AuditMode) -> str:

@@ -12,7 +12,7 @@ from ..families import AbstractFamily, AbstractLinearFamily
 from ..fitting import prepare
 from ..objectives import AbstractPenalty
 from ..solvers._linear_map import linear_map
-from ._audited import AuditMode, audited, noted
+from ._audited import AuditMode, audited, noted, with_audit
 from ._automatic import for_all
 from ._splits import CrossFit
 from ._weights import WeightedDraws
@@ -66,7 +66,17 @@ def weigh(
             chosen, note = describe(problem.family), f"{len(folds)} folds, {how}"
         weights = np.asarray(fitted.weights()).reshape(sample.chains, sample.length)
         note = noted(note, audit)
-        return WeightedDraws(weights, sample, to_numpy(fitted), report, folds, chosen, note)
+        found = WeightedDraws(weights, sample, to_numpy(fitted), report, folds, chosen, note)
+        with_audit(found.mean(_moments(sample)), report, audit)  # for what it raises or warns of
+        return found
+
+
+def _moments(sample: Sample) -> dict[str, np.ndarray]:
+    """The columns and their squares, standardised: what weights must agree with plain averages on."""
+    x = np.asarray(sample.draws, np.float64)
+    y = (x - x.mean(axis=(0, 1))) / np.maximum(x.std(axis=(0, 1)), np.finfo(np.float64).tiny)
+    columns = {name: y[..., i] for i, name in enumerate(sample.names)}
+    return columns | {f"the square of {name}": one**2 for name, one in columns.items()}
 
 
 def _wanted(f: IntegrandSpec | Integrands | None, sample: Sample) -> Integrands:

@@ -8,7 +8,7 @@ from .._types import Series
 from ..auditing import AuditReport
 from ..data import Integrands, Sample
 from ..estimation import Estimate, estimate
-from ..estimation._audited import AuditMode, audited, noted
+from ..estimation._audited import AuditMode, audited, with_audit
 from ..families import AbstractFamily
 
 FLOOR = 4 * np.finfo(np.float64).eps  # of a number: what rounding leaves of it
@@ -35,6 +35,7 @@ class Moments:
 
 def controlled(
     values: Series,
+    names: tuple[str, ...],
     plain: Moments,
     sample: Sample,
     family: AbstractFamily | None,
@@ -45,6 +46,7 @@ def controlled(
 
     Args:
         values: of the parameters, (chain, draw, k).
+        names: of the parameters.
         plain: their plain moments.
         sample: the draws and scores.
         family: of control variates; None to have them chosen.
@@ -59,15 +61,17 @@ def controlled(
     centre, scale = plain.mean[usable], plain.sd[usable]
     unit = (values[..., usable] - centre) / scale
     both = np.concatenate([unit, unit**2], axis=-1)
-    wanted = Integrands(both, tuple(f"f[{i}]" for i in range(both.shape[-1])))
+    shown = [f"{name}, standardised" for name, one in zip(names, usable, strict=True) if one]
+    wanted = Integrands(both, (*shown, *(f"the square of {name}" for name in shown)))
     found = estimate(wanted, sample, family, quick=quick and family is None, audit="off")
+    found = with_audit(found, report, mode)
     better = _moments(found, centre, scale)
     better = _best(better, _take(plain, usable))
     return replace(
         _put(plain, usable, better),
         chosen=better.chosen,
-        note=noted(found.note, mode),
-        audit=report,
+        note=found.note,
+        audit=found.audit,
     )
 
 

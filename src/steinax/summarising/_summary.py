@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 
 from ..data import Sample
-from ..data._variables import AXES
+from ..data._variables import AXES, element
 from ..estimation._audited import AuditMode
 from ..families import AbstractFamily
 from ._moments import Moments, controlled
@@ -119,7 +119,7 @@ def summary(
     plain = np.concatenate([_flat(of_draws[name], 1) for name in names], axis=-1)
     table = dict(zip(of_draws["summary"].values.tolist(), plain, strict=True))
     quick = sample.size > QUICK if quick is None else quick
-    better = controlled(values, _plain(table), sample, family, quick, audit)
+    better = controlled(values, _names(of_draws), _plain(table), sample, family, quick, audit)
     columns = _columns(table, better)
     whole = _like(of_draws, {name: columns[name] for name in columns if _belongs(name, kind)})
     whole.attrs["steinax"] = _note(better, family, quick)
@@ -156,6 +156,15 @@ def _flat(array: "xarray.DataArray", axes: int) -> np.ndarray:
     first = AXES if axes == 2 else ("summary",)
     values = np.asarray(array.transpose(*first, ...).values, np.float64)
     return values.reshape(*values.shape[:axes], -1)
+
+
+def _names(of_draws: "xarray.Dataset") -> tuple[str, ...]:
+    """Of the parameters, one for each number."""
+    return tuple(
+        element(str(name), index)
+        for name, array in of_draws.data_vars.items()
+        for index in np.ndindex(*array.transpose("summary", ...).shape[1:])
+    )
 
 
 def _plain(table: dict[str, np.ndarray]) -> Moments:

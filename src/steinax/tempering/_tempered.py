@@ -7,7 +7,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from .._types import AnyArray
-from ..adapters._logdensity import score
+from ..adapters._logdensity import density_and_score
 from ..adapters._pytrees import over_draws
 from ..data import Sample
 from ..data._arrays import as_chains, as_reals
@@ -93,8 +93,8 @@ class Tempered(eqx.Module):
         """
         chains = _all_chains(draws, "draws", len(as_temperatures(temperatures)))
         values = [over_draws(log_likelihood, one) for one in chains]
-        likelihood = [score(log_likelihood, one) for one in chains]
-        prior = [score(log_prior, one) for one in chains]
+        likelihood = [density_and_score(log_likelihood, one)[1] for one in chains]
+        prior = [density_and_score(log_prior, one)[1] for one in chains]
         return Tempered(chains, values, likelihood, prior, temperatures, names)
 
     def sample(self, place: int) -> Sample:

@@ -13,6 +13,7 @@ def some_draws(sample: Sample, places: np.ndarray) -> Sample:
         sample.dtype,
         None if sample.diverging is None else sample.diverging[chain, draw],
         None if sample.variables is None else _some(sample.variables, chain, draw),
+        log_density=None if sample.log_density is None else sample.log_density[chain, draw],
     )
 
 

@@ -1,0 +1,65 @@
+"""Whether an estimate and the plain average of the same draws can both be right."""
+
+import numpy as np
+
+from ..auditing import Finding, Means, critical
+from ._result import Estimate
+
+FALSE_ALARM = 5e-5  # of all integrands of an estimate together
+
+
+def contradiction(estimate: Estimate) -> Finding | None:
+    r"""What to say where an estimate contradicts the plain average of the same draws.
+
+    Both estimate one number, so their difference has mean zero. It is tested for every integrand with
+    Student's quantiles and the degrees of freedom of the plain average, wider on the side where a long
+    tail may have been missed.
+    """
+    apart = np.atleast_1d(estimate.plain_value - estimate.value)
+    error, freedom = _error_of_difference(estimate), np.atleast_1d(estimate.plain_freedom)
+    found = Means(apart, error, freedom, _skewness(estimate.plain_batches))
+    limit, _ = critical(found, np.full(apart.shape, FALSE_ALARM / apart.size))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        strength = np.nan_to_num(np.abs(apart) / (limit * error), nan=0.0)
+    worst = int(strength.argmax())
+    if not strength[worst] > 1.0:
+        return None
+    value, plain, plain_error = (
+        np.atleast_1d(one)[worst]
+        for one in (estimate.value, estimate.plain_value, estimate.plain_mcse)
+    )
+    message = (
+        f"the estimate of {estimate.names[worst]}, {value:.6g}, contradicts the plain average of the same "
+        f"draws, {plain:.6g} +- {plain_error:.2g}: they are {abs(apart[worst]) / error[worst]:.1f} standard "
+        "errors apart. The scores are wrong in a way that the identities are too weak to name: look for a "
+        "missing Jacobian or prior, a boundary, or other data, and compare the scores with finite "
+        "differences by steinax.audit(sample, log_density=...). To see both numbers give "
+        'audit="warn".'
+    )
+    return Finding("contradiction", message, columns=(estimate.names[worst],))
+
+
+def _error_of_difference(estimate: Estimate) -> np.ndarray:
+    r"""The standard error $\sqrt{e^2 + e_0^2 - 2 \rho\, e\, e_0}$, $\rho$ from the batches, (k,).
+
+    Where the two were not averaged over the same draws $\rho$ is taken to be 0.
+    """
+    plain, own = (np.atleast_1d(one) for one in (estimate.plain_mcse, estimate.mcse))
+    own = np.nan_to_num(own, nan=0.0)
+    batches, usual = _columns(estimate.batches), _columns(estimate.plain_batches)
+    together = np.zeros(len(plain))
+    if batches.shape == usual.shape:
+        sizes = np.sqrt((batches**2).sum(axis=0) * (usual**2).sum(axis=0))
+        together = (batches * usual).sum(axis=0) / np.where(sizes > 0, sizes, 1.0)
+    return np.sqrt(np.maximum(plain**2 + own**2 - 2.0 * together * plain * own, 0.0))
+
+
+def _skewness(batches: np.ndarray) -> np.ndarray:
+    """Of the mean of the series that was cut into batches, (k,)."""
+    batches = _columns(batches)
+    variance = np.maximum((batches**2).mean(axis=0), np.finfo(np.float64).tiny)
+    return (batches**3).mean(axis=0) / variance**1.5 / np.sqrt(len(batches))
+
+
+def _columns(batches: np.ndarray) -> np.ndarray:
+    return np.asarray(batches).reshape(len(batches), -1)
