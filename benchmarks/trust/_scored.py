@@ -138,3 +138,44 @@ def posterior_blocks(folder: Path, size: int) -> Iterator[tuple[str, np.ndarray,
             u, score = stored["u"], stored["score"]
         for start in range(0, len(u) - size + 1, size):
             yield path.parent.name, u[start : start + size], score[start : start + size]
+
+
+def _banana_density(x: np.ndarray) -> np.ndarray:
+    return -0.5 * ((x**2).sum(axis=-1) - x[..., 1] ** 2 + (x[..., 1] - x[..., 0] ** 2) ** 2)
+
+
+def _funnel_density(x: np.ndarray) -> np.ndarray:
+    v, rest = x[..., 0], x[..., 1:]
+    return -(v**2) / 18 - rest.shape[-1] * v / 2 - 0.5 * (rest**2).sum(axis=-1) * np.exp(-v)
+
+
+def _mixture_density(x: np.ndarray) -> np.ndarray:
+    middle = np.zeros(x.shape[-1])
+    middle[0] = 1.5
+    parts = [
+        np.log(w) - 0.5 * ((x - m) ** 2).sum(axis=-1) for w, m in ((0.3, -middle), (0.7, middle))
+    ]
+    return np.logaddexp(*parts)
+
+
+def _gaussian_density(x: np.ndarray) -> np.ndarray:
+    index = np.arange(x.shape[-1])
+    precision = np.linalg.inv(0.5 ** np.abs(index[:, None] - index))
+    return -0.5 * np.einsum("...i,ij,...j->...", x, precision, x)
+
+
+def _log_gamma_density(shape: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: (shape * x - np.exp(x)).sum(axis=-1)
+
+
+DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "Gaussian": _gaussian_density,
+    "log gamma": _log_gamma_density(2.0),
+    "log gamma, shape 1": _log_gamma_density(1.0),
+    "log gamma, shape 0.3": _log_gamma_density(0.3),
+    "logit beta": lambda x: (x - 5 * np.logaddexp(0.0, x)).sum(axis=-1),
+    "t(2.5)": lambda x: -(2.5 + x.shape[-1]) / 2 * np.log(2.5 + (x**2).sum(axis=-1)),
+    "banana": _banana_density,
+    "funnel": _funnel_density,
+    "mixture": _mixture_density,
+}

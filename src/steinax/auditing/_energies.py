@@ -15,7 +15,8 @@ from ._suspects import Suspect, suspect
 from ._trapezoid import Misfit, misfit_of
 
 LEAST = 40  # draws; with fewer nothing is compared
-PER_DIM = 3  # draws for each dimension, at least
+PER_DIM = 10  # draws for each dimension, at least
+ERRORS = 1.5  # plain standard errors by which an estimate must be moved for a mistake to matter
 MATERIAL = 0.02  # a smaller bias is not reported, however sure: in standard deviations
 SHARE = 0.3  # of the least bias: a smaller misfit needs no explanation
 APART = 1.5  # times the misfit of other chains: one that has more is looked at alone
@@ -92,10 +93,10 @@ class _Part:
 
     @property
     def least(self) -> float:
-        """The bias that matters, in standard deviations: one standard error of a plain average."""
+        """The bias that matters, in standard deviations: somewhat more than a plain standard error."""
         sizes, _ = effective_sizes(np.moveaxis(self.draws, -1, 0))
         most = self.draws.shape[0] * self.draws.shape[1]
-        return float(max(1.0 / np.sqrt(min(np.median(sizes), most)), MATERIAL))
+        return float(max(ERRORS / np.sqrt(min(np.median(sizes), most)), MATERIAL))
 
     def repaired(self, repair: Repair) -> "_Part":
         return _Part(repair.draws, repair.scores, self.density[:, repair.kept], self.names)

@@ -1,5 +1,6 @@
 """Errors of the scores that would explain why they do not fit the log densities."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,15 +8,13 @@ import numpy as np
 from .._types import AnyArray
 from ._trapezoid import Misfit
 
-EXPLAINED = (
-    0.3  # of the squared misfit: what a suspected error may leave, on pairs it was not fitted to
-)
-STEADY = 0.5  # the part of an error that may change when distances are extrapolated to zero
-APART = 1.05  # the ratio of squared distances from which on they are extrapolated
+EXPLAINED = 0.1  # of the squared misfit: what an error may leave on pairs it was not fitted to
+REMAINING = 0.2  # of the work: the misfit that may remain
+STEADY = 0.3  # the part of an error that may change when distances are extrapolated to zero
 SIMPLER = 3.0  # times the least misfit: what a simpler error may leave
 PAIRS = 4  # for each coefficient, at least
 TIED = 3  # draws whose scores share the largest size, at least
-ROBUST_STEPS = 5
+ROBUST_STEPS, RIDGE = 5, 1e-10
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,21 @@ class Suspect:
     explained: float
 
 
+@dataclass(frozen=True)
+class Form:
+    """A form that an error of the scores may have.
+
+    Attributes:
+        kind: its name.
+        columns: the trapezoidal rule for each of its parts, (pair, k).
+        error: the error at the draws, (n, dim), for coefficients, (k,).
+    """
+
+    kind: str
+    columns: AnyArray
+    error: Callable[[AnyArray], AnyArray]
+
+
 def suspect(misfit: Misfit, least: float) -> Suspect | None:
     """The simplest error of the scores that explains the misfit and matters.
 
@@ -42,26 +56,25 @@ def suspect(misfit: Misfit, least: float) -> Suspect | None:
         misfit: of log densities and scores.
         least: the bias from which on it matters, in standard deviations.
     """
-    found = [
-        one
-        for kind, field in _fields(misfit).items()
-        if (one := _explains(misfit, kind, field, least)) is not None
-    ]
+    found = [one for form in _forms(misfit) if (one := _explains(misfit, form, least)) is not None]
     best = min((one.explained for one in found), default=0.0)
     return next((one for one in found if one.explained <= max(SIMPLER * best, 0.05)), None)
 
 
-def _fields(misfit: Misfit) -> dict[str, AnyArray]:
-    """Vector fields that an error may be made of, the simpler first: each (n, k, dim)."""
-    n, dim = misfit.y.shape
-    constant = np.broadcast_to(np.eye(dim), (n, dim, dim))
-    tempered = misfit.score[:, None, :]
-    fields = {"constant": constant, "tempered": tempered}
-    clipped = _tied(misfit.raw)
+def _forms(misfit: Misfit) -> Iterator[Form]:
+    """What is suspected, the simpler first: a constant, a factor, clipping, and lines with both."""
+    y, score, dim = misfit.y, misfit.score, misfit.y.shape[1]
+    step, middle = misfit.steps()
+    work = misfit.work[:, None]
+    yield Form("constant", step, lambda c: np.broadcast_to(c, y.shape))
+    yield Form("tempered", work, lambda c: c * score)
+    clipped = _tied(misfit.raw)[:, None]
     if clipped.any():
-        fields["clipped"] = tempered * clipped[:, None, None]
-    line = misfit.y[:, :, None] * constant
-    return fields | {"smooth": np.concatenate([constant, line, tempered], axis=1)}
+        part = clipped * score
+        of_part = 0.5 * ((part[misfit.first] + part[misfit.second]) * step).sum(1, keepdims=True)
+        yield Form("clipped", of_part, lambda c: c * part)
+    columns = np.concatenate([step, middle * step, work], axis=1)
+    yield Form("smooth", columns, lambda c: c[:dim] + c[dim:-1] * y + c[-1] * score)
 
 
 def _tied(scores: AnyArray) -> AnyArray:
@@ -73,47 +86,51 @@ def _tied(scores: AnyArray) -> AnyArray:
     return masks[0] if masks else np.zeros(len(scores), dtype=bool)
 
 
-def _explains(misfit: Misfit, kind: str, field: AnyArray, least: float) -> Suspect | None:
-    columns = misfit.between(field)
-    if len(columns) < PAIRS * columns.shape[1]:
+def _explains(misfit: Misfit, form: Form, least: float) -> Suspect | None:
+    bends = _bends(misfit)
+    if len(bends) < PAIRS * (form.columns.shape[1] + bends.shape[1]):
         return None
-    everything = np.ones(len(columns), dtype=bool)
-    error, bias, effects = _effects(misfit, field, columns, everything)
-    if np.abs(effects).max() < least or not _steady(misfit, field, columns, effects):
+    error, bias, effects = _effects(misfit, form, form.columns)
+    worst = int(np.abs(effects).argmax())
+    if abs(effects[worst]) < least:
         return None
-    left = _unexplained(columns, misfit.left, 1.0 / misfit.square, misfit.first % 2 == 0)
-    size = np.sqrt((error**2).mean(axis=0))
-    return Suspect(kind, bias, size, left) if left <= EXPLAINED else None
+    at_zero = _effects(misfit, form, np.concatenate([form.columns, bends], axis=1))[2]
+    if abs(at_zero[worst] - effects[worst]) > STEADY * abs(effects[worst]):
+        return None
+    left = _unexplained(form.columns, misfit.left, 1.0 / misfit.square, misfit.first % 2 == 0)
+    if left > EXPLAINED or np.sqrt(left) * misfit.share > REMAINING:
+        return None
+    return Suspect(form.kind, bias, np.sqrt((error**2).mean(axis=0)), left)
 
 
-def _effects(
-    misfit: Misfit, field: AnyArray, columns: AnyArray, pairs: AnyArray
-) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """The error fitted to some pairs, and what it adds to estimates.
+def _bends(misfit: Misfit) -> AnyArray:
+    """What the trapezoidal rule's own error is made of, in third order of the distance: (pair, 3 dim).
+
+    Beside these columns an error of the scores is that at distance zero, where the rule has none.
+    """
+    step, middle = misfit.steps()
+    parts = [step**3, middle * step**3, misfit.square[:, None] * step]
+    return np.concatenate(parts, axis=1)
+
+
+def _effects(misfit: Misfit, form: Form, columns: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """The error fitted to all pairs, and what it adds to estimates.
+
+    Args:
+        misfit: of log densities and scores.
+        form: of the error.
+        columns: those of the form, and perhaps further ones after them.
 
     Returns:
         The error, (n, dim), the bias of each mean, and the biases of means and squares in whitened
         coordinates. Biases are in standard deviations, so that all plain averages have one standard error.
     """
-    weight = 1.0 / misfit.square
-    coefficients = _robust(columns[pairs], misfit.left[pairs], weight[pairs])
-    error = -np.einsum("nkd,k->nd", field, coefficients)
+    coefficients = _robust(columns, misfit.left, 1.0 / misfit.square)
+    error = form.error(-coefficients[: form.columns.shape[1]])
     white = error @ misfit.factor
     z = np.linalg.solve(misfit.factor, misfit.y.T).T
     means, squares = white.mean(axis=0), (z * white).mean(axis=0) / np.sqrt(2.0)
     return error, misfit.factor @ means, np.concatenate([means, squares])
-
-
-def _steady(misfit: Misfit, field: AnyArray, columns: AnyArray, effects: AnyArray) -> bool:
-    """Whether the error remains at distance zero, where the trapezoidal rule has none of its own."""
-    near = misfit.square < np.median(misfit.square)
-    close, far = (misfit.square[part].mean() for part in (near, ~near))
-    if far < APART * close:
-        return False
-    at_close, at_far = (_effects(misfit, field, columns, part)[2] for part in (near, ~near))
-    at_zero = (at_close * far - at_far * close) / (far - close)
-    worst = int(np.abs(effects).argmax())
-    return bool(abs(at_zero[worst] - effects[worst]) <= STEADY * abs(effects[worst]))
 
 
 def _unexplained(columns: AnyArray, left: AnyArray, weight: AnyArray, half: AnyArray) -> float:
@@ -132,10 +149,14 @@ def _unexplained(columns: AnyArray, left: AnyArray, weight: AnyArray, half: AnyA
 
 def _robust(columns: AnyArray, right: AnyArray, weight: AnyArray) -> AnyArray:
     """Weighted least squares in which outliers count little (Huber's weights)."""
-    now, coefficients = weight, np.zeros(columns.shape[1])
     tiny = np.finfo(np.float64).tiny
+    size = np.sqrt(((weight[:, None] * columns) ** 2).mean(axis=0)) + tiny
+    now, coefficients = weight, np.zeros(columns.shape[1])
     for _ in range(ROBUST_STEPS):
-        coefficients = np.linalg.lstsq(columns * now[:, None], right * now, rcond=1e-8)[0]
+        scaled = columns * (now[:, None] / size)
+        gram = scaled.T @ scaled
+        gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) + tiny
+        coefficients = np.linalg.solve(gram, scaled.T @ (right * now)) / size
         off = weight * np.abs(right - columns @ coefficients)
         typical = 1.5 * 1.4826 * np.median(off) + tiny
         now = weight * np.sqrt(np.minimum(1.0, typical / np.maximum(off, tiny)))

@@ -10,11 +10,11 @@ from .._types import AnyArray, Points
 POINTS = 400  # draws that are compared, evenly thinned
 NEIGHBOURS = 6  # of each draw
 DRAWS_PER_DIM = 5  # with fewer draws distances are not whitened
-MONOMIALS = 1000  # of the potential that is taken away first
-EQUATIONS = 5000  # that it is fitted to
-PER_MONOMIAL = 6  # entries of the scores for each coefficient, at least
-MIXED = 20  # dimensions up to which the quadratic part has every product
-FULL = 6  # dimensions up to which every cubic and quartic monomial is used
+REPEATED = 1e-12  # of the squared size of a draw: nearer ones are the same
+EQUATIONS, PER_COEFFICIENT = 2000, 10  # entries of the scores that a potential is fitted to
+HELPS = 0.9  # of the error in predicting scores: a potential must leave less to be used
+FULL = 6  # dimensions up to which it has every monomial of degrees 3 and 4
+QUADRATIC = 30  # dimensions up to which it has every product of two
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,10 @@ class Misfit:
         ranks = [np.argsort(np.argsort(one)) for one in (self.rise, self.work)]
         return float(np.corrcoef(*ranks)[0, 1])
 
-    def between(self, field: AnyArray) -> AnyArray:
-        r"""The trapezoidal rule for other fields than the scores, (pair, k).
-
-        Args:
-            field: values at the draws, (n, k, dim).
-        """
-        step = self.y[self.first] - self.y[self.second]
-        return 0.5 * np.einsum("pkd,pd->pk", field[self.first] + field[self.second], step)
+    def steps(self) -> tuple[AnyArray, AnyArray]:
+        """From the second draw of each pair to the first, and where their middle is: (pair, dim)."""
+        first, second = self.y[self.first], self.y[self.second]
+        return first - second, 0.5 * (first + second)
 
 
 def misfit_of(x: Points, score: Points, log_density: AnyArray) -> Misfit:
@@ -115,78 +111,76 @@ def _factor(y: AnyArray) -> AnyArray:
 
 def _near(z: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Pairs of each draw with its nearest others, repeated draws left out."""
-    from scipy.spatial import KDTree
-
+    norm = (z**2).sum(axis=1)
+    square = norm[:, None] + norm - 2.0 * z @ z.T
+    square[square < REPEATED * (1.0 + norm.mean())] = np.inf
     count = min(NEIGHBOURS, len(z) - 1)
-    distance, index = KDTree(z).query(z, k=count + 1)
-    pairs = np.stack([np.repeat(np.arange(len(z)), count + 1), index.ravel()], axis=1)
-    pairs = np.sort(pairs[distance.ravel() > 1e-6], axis=1)
-    pairs = np.unique(pairs, axis=0)
-    return pairs[:, 0], pairs[:, 1]
+    index = np.argpartition(square, count - 1, axis=1)[:, :count]
+    finite = np.isfinite(np.take_along_axis(square, index, axis=1)).ravel()
+    first, second = np.repeat(np.arange(len(z)), count)[finite], index.ravel()[finite]
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return np.divmod(np.unique(low * len(z) + high), len(z))
 
 
 def _smooth(z: AnyArray, t: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """A potential of third and fourth order fitted to the scores: its values and gradients."""
+    """A potential of third and fourth order fitted to the scores: its values and gradients.
+
+    Zero unless it predicts scores that it was not fitted to better than a quadratic one does.
+    """
     n, dim = z.shape
-    square = (z**2).sum(axis=1, keepdims=True)
-    values = [square * z / dim]
-    slopes = [(2 * z[:, None, :] * z[:, :, None] + square[:, :, None] * np.eye(dim)) / dim]
-    powers = _exponents(dim, min(MONOMIALS, n * dim // PER_MONOMIAL))
-    if len(powers):
-        value, slope = _monomials(powers, z)
-        values, slopes = [*values, value], [*slopes, slope]
-    value, slope = np.concatenate(values, axis=1), np.concatenate(slopes, axis=1)
+    value, slope = _monomials(z) if dim <= FULL else _powers(z)
     lower = _quadratic(z)
-    columns = np.concatenate([lower, slope], axis=1).transpose(0, 2, 1).reshape(n * dim, -1)
-    weight = np.repeat(1.0 / np.sqrt(1.0 + (t**2).mean(axis=1)), dim)  # far draws count less
-    rows = np.random.default_rng(0).permutation(n * dim)[:EQUATIONS]
-    columns, right = columns[rows] * weight[rows, None], t.ravel()[rows] * weight[rows]
+    rows = np.random.default_rng(0).permutation(n * dim)
+    rows = rows[: max(PER_COEFFICIENT * (lower.shape[1] + slope.shape[1]), EQUATIONS)]
+    point, along = np.divmod(rows, dim)
+    columns = np.concatenate([lower[point, :, along], slope[point, :, along]], axis=1)
+    weight = 1.0 / np.sqrt(1.0 + (t[point] ** 2).mean(axis=1))  # far draws count less
+    columns, right = columns * weight[:, None], t[point, along] * weight
+    fitted, other = np.arange(len(rows)) % 3 > 0, np.arange(len(rows)) % 3 == 0
+    errors = [
+        np.abs(right - some @ _solved(some[fitted], right[fitted]))[other]
+        for some in (columns[:, : lower.shape[1]], columns)
+    ]
+    if np.median(errors[1]) >= HELPS * np.median(errors[0]):
+        return np.zeros(n), np.zeros_like(z)
+    coefficients = _solved(columns, right)[lower.shape[1] :]
+    return value @ coefficients, np.einsum("npd,p->nd", slope, coefficients)
+
+
+def _solved(columns: AnyArray, right: AnyArray) -> AnyArray:
+    """Least squares with a little ridge."""
     gram = columns.T @ columns
     gram[np.diag_indices_from(gram)] *= 1.0 + 1e-6
     gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram)
-    coefficients = np.linalg.solve(gram, columns.T @ right)[lower.shape[1] :]
-    return value @ coefficients, np.einsum("npd,p->nd", slope, coefficients)
+    return np.linalg.solve(gram, columns.T @ right)
 
 
 def _quadratic(z: AnyArray) -> AnyArray:
     """The gradients of linear and quadratic functions, of single dimensions where there are many."""
     n, dim = z.shape
     eye = np.eye(dim)
-    i, j = np.triu_indices(dim) if dim <= MIXED else (np.arange(dim), np.arange(dim))
+    i, j = np.triu_indices(dim) if dim <= QUADRATIC else (np.arange(dim), np.arange(dim))
     products = z[:, i, None] * eye[j] + z[:, j, None] * eye[i]
     return np.concatenate([np.broadcast_to(eye, (n, dim, dim)), products], axis=1)
 
 
-def _exponents(dim: int, most: int) -> AnyArray:
-    """The exponents of cubic and quartic monomials, (p, dim), as many kinds as there is room for."""
-    own = [(k,) * power for power in (3, 4) for k in range(dim)]
-    pairs = [(k, k, m) for k in range(dim) for m in range(dim) if k != m]
-    every = (
-        [one for power in (3, 4) for one in combinations_with_replacement(range(dim), power)]
-        if dim <= FULL
-        else []
-    )
-    for kinds in (every, own + pairs, own):
-        if 0 < len(kinds) <= most:
-            found = np.zeros((len(kinds), dim), dtype=int)
-            for row, factors in zip(found, kinds, strict=True):
-                np.add.at(row, list(factors), 1)
-            return found
-    return np.zeros((0, dim), dtype=int)
+def _powers(z: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Third and fourth powers of single dimensions, and each times the square of the radius."""
+    eye, square = np.eye(z.shape[1]), (z**2).mean(axis=1, keepdims=True)
+    radial = 2.0 * z[:, None, :] * z[:, :, None] / len(eye) + square[:, :, None] * eye
+    slopes = [radial, 3.0 * z[:, :, None] ** 2 * eye, 4.0 * z[:, :, None] ** 3 * eye]
+    return np.concatenate([square * z, z**3, z**4], axis=1), np.concatenate(slopes, axis=1)
 
 
-def _monomials(exponents: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Values, (n, p), and gradients, (n, p, dim)."""
-    powers = np.stack([z**power for power in range(5)])
-    dims = np.arange(z.shape[1])
-    parts = powers[exponents[:, None, :], np.arange(len(z))[None, :, None], dims]  # (p, n, dim)
-    lower = np.maximum(exponents - 1, 0)
-    slopes = (
-        exponents[:, None, :] * powers[lower[:, None, :], np.arange(len(z))[None, :, None], dims]
-    )
-    before = np.cumprod(np.concatenate([np.ones_like(parts[..., :1]), parts[..., :-1]], -1), -1)
-    after = np.cumprod(np.concatenate([np.ones_like(parts[..., :1]), parts[..., :0:-1]], -1), -1)[
-        ..., ::-1
-    ]
-    gradient = before * after * slopes
-    return parts.prod(axis=2).T, gradient.transpose(1, 0, 2)
+def _monomials(z: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """All monomials of degrees 3 and 4: values, (n, p), and gradients, (n, p, dim)."""
+    dim = z.shape[1]
+    factors = [one for k in (3, 4) for one in combinations_with_replacement(range(dim), k)]
+    exponents = np.array([np.bincount(one, minlength=dim) for one in factors])
+    powers = np.stack([z**power for power in range(5)])  # (power, n, dim)
+    parts = [powers[exponents[:, k], :, k].T for k in range(dim)]  # each (n, p)
+    slopes = []
+    for k in range(dim):
+        less = exponents[:, k] * powers[np.maximum(exponents[:, k] - 1, 0), :, k].T
+        slopes.append(np.prod([*parts[:k], less, *parts[k + 1 :]], axis=0))
+    return np.prod(parts, axis=0), np.stack(slopes, axis=2)
