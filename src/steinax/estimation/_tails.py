@@ -33,26 +33,37 @@ def without_heavy(
         problem: the draws, integrands and family.
         control: fits a problem, and takes the control variates away from f.
     """
-    whole, family = control(problem), problem.family
-    if not (isinstance(family, Polynomial) and family.degree > LIGHT):
+    whole, bad = control(problem), heavy_columns(problem)
+    if bad is None:
         return whole, ""
-    columns = scaled(_columns(family, problem.x, problem.score), problem.root)
-    bad = heavy(np.asarray(columns, np.float64), errors=0.0)
-    if not bad.any():
-        return whole, ""
-    light = Masked(family, np.asarray(~bad, problem.x.dtype))
+    light = Masked(problem.family, np.asarray(~bad, problem.x.dtype))  # type: ignore[arg-type]
     part = control(replace(problem, family=light))
     keep = _variance(whole) < BETTER * _variance(part)
     if keep.all():
         return whole, ""
-    which = "" if not keep.any() else f" for {int((~keep).sum())} of {len(keep)} integrands"
     mixed = replace(
         whole,
         rest=np.where(keep, whole.rest, part.rest),
         instability=np.where(keep, whole.instability, part.instability),
     )
+    return mixed, left_out(bad, keep)
+
+
+def heavy_columns(problem: Problem) -> np.ndarray | None:
+    """Which columns of a polynomial above degree 2 have heavy tails, (p,); None if there are none."""
+    family = problem.family
+    if not (isinstance(family, Polynomial) and family.degree > LIGHT):
+        return None
+    columns = scaled(_columns(family, problem.x, problem.score), problem.root)
+    bad = heavy(np.asarray(columns, np.float64), errors=0.0)
+    return bad if bad.any() else None
+
+
+def left_out(bad: np.ndarray, keep: np.ndarray) -> str:
+    """How many columns were left out, and for how many integrands they were not kept."""
+    which = "" if not keep.any() else f" for {int((~keep).sum())} of {len(keep)} integrands"
     count = f"{int(bad.sum())} of {len(bad)} columns"
-    return mixed, f"\n{count} left out{which}: their tails are too heavy (k-hat above 1/3)"
+    return f"\n{count} left out{which}: their tails are too heavy (k-hat above 1/3)"
 
 
 def _variance(controlled: Controlled) -> np.ndarray:
