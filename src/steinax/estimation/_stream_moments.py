@@ -8,15 +8,20 @@ from typing import NamedTuple
 import numpy as np
 
 from .._precision import precision
+from ..auditing import heavy
 from ..data import Sample
 from ..data._integrands import IntegrandSpec
 from ..data._lazy import LazySample
+from ..families import AbstractFamily
 from ..solvers import Folds
 from ..solvers._moments import Moments, gathered_moments
 from ._stability import moves_of_means
 from ._stream_features import Features
 from ._stream_runs import AbstractPass, Run
-from ._tails import BETTER, left_out
+from ._tails import BETTER, left_out, may_be_heavy
+
+JUDGED, LEAST = 10_000, 1000  # draws by which tails are judged, at most and at least
+JUDGED_NUMBERS = 2**23  # in their columns: 64 MB
 
 
 class Gathered(NamedTuple):
@@ -24,12 +29,14 @@ class Gathered(NamedTuple):
 
     Attributes:
         moments: of columns and integrands.
+        some: the columns of a few of the draws, (m, p), by which tails are judged.
         squares: the sum of the squares of each integrand about its mean, (k,).
         largest: |f|, (k,).
         names: of the integrands.
     """
 
     moments: Moments
+    some: np.ndarray
     squares: np.ndarray
     largest: np.ndarray
     names: tuple[str, ...]
@@ -40,7 +47,8 @@ class Gathered(NamedTuple):
         between = here.n * there.n / (here.n + there.n) * (there.mean_f - here.mean_f) ** 2
         squares = self.squares + other.squares + between
         largest = np.maximum(self.largest, other.largest)
-        return Gathered(here.merge(there), squares, largest, self.names)
+        some = np.concatenate([self.some, other.some])
+        return Gathered(here.merge(there), some, squares, largest, self.names)
 
     def left(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of f - g on these draws the mean and the sum of squares about it, (k,), to rounding."""
@@ -51,28 +59,51 @@ class Gathered(NamedTuple):
 
 @dataclass(frozen=True)
 class MomentsPass(AbstractPass[Gathered]):
-    """Gathers the moments of columns and integrands over a run."""
+    """Gathers the moments of columns and integrands over a run.
+
+    Args:
+        source: of the draws.
+        f: the integrands.
+        features: that make the columns.
+        k: how many integrands there are, if that is known.
+        step: of how many draws of a chain one is kept to judge the tails of the columns; None for none.
+    """
 
     source: LazySample | None
     f: IntegrandSpec
     features: Features
     k: int | None
+    step: int | None = None
 
     def over(self, run: Run, blocks: Iterator[Sample]) -> Gathered:
         """The moments of a run whose draws are these."""
         largest, names, seen = np.zeros(()), (), _Squares()
+        some, place = [np.zeros((0, self.features.size))], run.start
 
         def tiles() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            nonlocal largest, names
+            nonlocal largest, names, place
             for a, wanted in self.features.tiles(self.f, blocks, self.k):
                 names = wanted.names
                 largest = np.maximum(largest, np.abs(wanted.values[0]).max(axis=0))
                 seen.add(wanted.values[0])
+                if self.step is not None:
+                    some.append(a[-place % self.step :: self.step])
+                place += len(a)
                 yield a, wanted.values[0]
 
         with precision(np.float64):
             found = gathered_moments(tiles())
-        return Gathered(found, seen.squares, largest, names)
+        return Gathered(found, np.concatenate(some), seen.squares, largest, names)
+
+
+def judging_step(family: AbstractFamily, p: int, chains: int, length: int) -> int | None:
+    """Of how many draws of a chain one is kept to judge the tails of p columns; None for none.
+
+    It depends on nothing else, and so neither does what is left out.
+    """
+    if not may_be_heavy(family):
+        return None
+    return -(-chains * length // min(max(JUDGED_NUMBERS // p, LEAST), JUDGED))
 
 
 class _Squares:
@@ -114,21 +145,22 @@ def fits_without_each(parts: list[Gathered], penalty: np.ndarray) -> Fits:
 
 
 def fits_without_heavy(
-    parts: list[Gathered], penalty: np.ndarray, bad: np.ndarray | None, folds: Folds
+    parts: list[Gathered], penalty: np.ndarray, folds: Folds
 ) -> tuple[Fits, str]:
     """The same without columns of heavy tails, unless the fit with them is far better (`without_heavy`).
 
     Args:
         parts: of each fold.
         penalty: (p, p).
-        bad: which columns have heavy tails, (p,), or None.
         folds: where each starts and stops.
 
     Returns:
         The fits, and a note that says how many columns were left out.
     """
     whole = fits_without_each(parts, penalty)
-    if bad is None:
+    some = np.concatenate([one.some for one in parts])
+    bad = heavy(some, errors=0.0) if len(some) else np.zeros(len(penalty), bool)
+    if not bad.any():
         return whole, ""
     light = _fits(parts, penalty, ~bad)
     keep = _variance(parts, whole, folds) < BETTER * _variance(parts, light, folds)

@@ -19,10 +19,9 @@ from ..solvers._linear_system import has_mean_square, unknowns
 from ._splits import AbstractSplit, CrossFit
 from ._stream_coordinates import KEPT, first_pass, some_rows
 from ._stream_features import features_of
-from ._stream_moments import Gathered, MomentsPass, fits_without_heavy
+from ._stream_moments import Gathered, MomentsPass, fits_without_heavy, judging_step
 from ._stream_runs import Working, each, rows_in_run, runs
 from ._stream_series import SeriesPass
-from ._tails import heavy_columns
 
 UNUSED = {
     "quick": "quick is for the choice of a family, and a stream has Polynomial(2) unless another is "
@@ -130,12 +129,13 @@ def stream_held_out(
     cut = runs(folds, stream.chains, length, rows)
     label = working.label(f, features, folds, np.array(cut), _given(f, stream, working))
     gathered: list[Gathered | None] = [None] * len(folds)
-    second = MomentsPass(source, f, features, k)
+    step = judging_step(problem.family, features.size, stream.chains, length)
+    second = MomentsPass(source, f, features, k, step)
     for run, here in each(second, stream, cut, length, working, label, "gathering moments"):
         before = gathered[run.fold]
         gathered[run.fold] = here if before is None else before.merge(here)
     known = [part for part in gathered if part is not None]
-    fits, tails = fits_without_heavy(known, penalty, heavy_columns(problem), folds)
+    fits, tails = fits_without_heavy(known, penalty, folds)
     batch = batch_length(stream.chains, length, len(fits.names))
     third = SeriesPass(source, f, features, fits, length, batch)
     label = working.label(label, fits, batch)

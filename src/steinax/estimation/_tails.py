@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeGuard
 
 import equinox as eqx
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 
 from .._types import Points
 from ..auditing import heavy
-from ..families import Masked, Polynomial
+from ..families import AbstractFamily, Masked, Polynomial
 from ..solvers import Problem
 from ..solvers._rows import scaled
 from ._splits import Controlled
@@ -33,10 +34,14 @@ def without_heavy(
         problem: the draws, integrands and family.
         control: fits a problem, and takes the control variates away from f.
     """
-    whole, bad = control(problem), heavy_columns(problem)
-    if bad is None:
+    whole, family = control(problem), problem.family
+    if not may_be_heavy(family):
         return whole, ""
-    light = Masked(problem.family, np.asarray(~bad, problem.x.dtype))  # type: ignore[arg-type]
+    columns = scaled(_columns(family, problem.x, problem.score), problem.root)
+    bad = heavy(np.asarray(columns, np.float64), errors=0.0)
+    if not bad.any():
+        return whole, ""
+    light = Masked(family, np.asarray(~bad, problem.x.dtype))
     part = control(replace(problem, family=light))
     keep = _variance(whole) < BETTER * _variance(part)
     if keep.all():
@@ -49,14 +54,9 @@ def without_heavy(
     return mixed, left_out(bad, keep)
 
 
-def heavy_columns(problem: Problem) -> np.ndarray | None:
-    """Which columns of a polynomial above degree 2 have heavy tails, (p,); None if there are none."""
-    family = problem.family
-    if not (isinstance(family, Polynomial) and family.degree > LIGHT):
-        return None
-    columns = scaled(_columns(family, problem.x, problem.score), problem.root)
-    bad = heavy(np.asarray(columns, np.float64), errors=0.0)
-    return bad if bad.any() else None
+def may_be_heavy(family: AbstractFamily) -> TypeGuard[Polynomial]:
+    """Whether the tails of a family's columns are looked at: those of polynomials above degree 2."""
+    return isinstance(family, Polynomial) and family.degree > LIGHT
 
 
 def left_out(bad: np.ndarray, keep: np.ndarray) -> str:
