@@ -36,6 +36,33 @@ class TestRaises:
         assert caught.value.report.fatal[0].kind == "sign"
 
 
+READERS = {
+    "arrays": lambda x: sx.Stream.from_arrays(x, -x, block=100),
+    "function": lambda x: sx.Stream(lambda: sx.Sample(x, -x).blocks(97), chains=len(x)),
+}
+
+
+@pytest.mark.parametrize("chains", [4, 60])
+@pytest.mark.parametrize("reader", READERS)
+class TestChainsOfAStream:
+    """They are audited as chains, every one of them, on the draws at the same places of each."""
+
+    def test_that_are_the_same_are_refused(self, reader, chains) -> None:
+        x = np.random.default_rng(0).normal(size=(chains, 1200 // chains + 20, 2))
+        found = sx.estimate("x", READERS[reader](x), FAMILY)
+        assert found.audit is not None
+        assert found.audit.passed
+        x[-2] = x[1]
+        with pytest.raises(sx.AuditError, match=f"chains 1 and {chains - 2} are the same"):
+            sx.estimate("x", READERS[reader](x), FAMILY)
+
+    def test_that_are_stuck_are_refused(self, reader, chains) -> None:
+        x = np.random.default_rng(0).normal(size=(chains, 1200 // chains + 20, 2))
+        x[-2] = x[-2, 0]
+        with pytest.raises(sx.AuditError, match=f"chain {chains - 2} is stuck"):
+            sx.estimate("x", READERS[reader](x), FAMILY)
+
+
 class TestGoesOn:
     def test_right_scores_are_said_to_be_right(self) -> None:
         found = sx.estimate("x", RIGHT, FAMILY)

@@ -28,6 +28,23 @@ class TestColumns:
         assert abs(found.value[0] - 15) < 1e-8
         assert "left out" not in found.note
 
+    def test_of_a_stream_are_left_out_as_they_are_in_memory(self) -> None:
+        """The tails of so few draws are judged on all of them, and blocks do not matter."""
+        for problem, says in ((student(3.0), "left out"), (student(30.0), "")):
+            f = {"cosine": lambda x: jnp.cos(x[0]), "square": lambda x: x[0] ** 2}
+            _, sample = _sample(problem, 0, 1000)
+            whole = sx.estimate(f, sample, sx.Polynomial(6))
+            streams = (
+                sx.Stream.from_arrays(sample.draws, sample.scores, block=70),
+                sx.Stream(lambda sample=sample: sample.blocks(90), chains=4),
+            )
+            for stream in streams:
+                found = sx.estimate(f, stream, sx.Polynomial(6))
+                assert says in found.note
+                assert found.note.partition("\n")[2] == whole.note.partition("\n")[2]
+                size = whole.plain_mcse
+                np.testing.assert_allclose(found.value / size, whole.value / size, atol=1e-6)
+
     @pytest.mark.slow
     def test_make_degree_6_bearable_on_a_student_t(self, monkeypatch) -> None:
         """40 seeds: errors below the plain ones, which with all columns are 5 to 45 times as large."""

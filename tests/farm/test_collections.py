@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray
 
 import posterior_zoo
 import steinax as sx
@@ -106,6 +107,47 @@ def test_another_batch_is_another_run(tmp_path: Path) -> None:
     for f, batch in (("x", sx.Batch(x + 1, scores)), (lambda x: x, sx.Batch(x, scores))):
         with pytest.raises(OtherRunError):
             sx.estimate_many(f, batch, keep=tmp_path)
+
+
+def test_what_was_kept_answers_only_its_own_question(tmp_path: Path) -> None:
+    """Closures, diverging draws and variables change the rows, and so they make another run."""
+    x = posterior_zoo.zoo(1)[0]
+    flags = np.zeros(x.shape[:3], dtype=bool)
+
+    def scaled(by: float):
+        return {"square": lambda x: by * x[0] ** 2}
+
+    def with_tau(by: float) -> list[sx.Sample]:
+        tau = [by * np.exp(one[..., 0]) for one in x]
+        trees = [xarray.Dataset({"tau": (("chain", "draw"), one)}) for one in tau]
+        return [sx.Sample(one, -one, variables=tree) for one, tree in zip(x, trees, strict=True)]
+
+    def batch(diverging: np.ndarray) -> sx.Batch:
+        return sx.Batch(x, -x, diverging=diverging)
+
+    pairs = {
+        "closure": ((scaled(1.0), batch(flags)), (scaled(100.0), batch(flags))),
+        "diverging": (("x", batch(flags)), ("x", batch(~flags))),
+        "variables": (("tau", with_tau(1.0)), ("tau", with_tau(10.0))),
+        "unasked": ((lambda tau: tau, with_tau(1.0)), (lambda x: x, with_tau(1.0))),
+    }
+    for name, (one, other) in pairs.items():
+        rows = sx.estimate_many(*one, audit="off", keep=tmp_path / name)
+        _same(sx.estimate_many(*one, audit="off", keep=tmp_path / name), rows)
+        with pytest.raises(OtherRunError):
+            sx.estimate_many(*other, audit="off", keep=tmp_path / name)
+    sx.estimate_many("x", with_tau(1.0), keep=tmp_path / "x")
+    sx.estimate_many("x", with_tau(2.0), keep=tmp_path / "x")  # nobody asks for tau
+
+
+def test_a_posterior_on_disk_that_changed_is_another_run(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    x, scores = posterior_zoo.zoo(1)
+    stored = [zarr.array(one) for one in (x, scores)]
+    sx.estimate_many("x", sx.Batch(*stored), audit="off", keep=tmp_path)
+    stored[0][3] = x[3] + 1  # neither the first nor the last
+    with pytest.raises(OtherRunError):
+        sx.estimate_many("x", sx.Batch(*stored), audit="off", keep=tmp_path)
 
 
 def test_a_batch_on_disk(tmp_path: Path) -> None:

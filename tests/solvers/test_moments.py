@@ -6,6 +6,7 @@ import sys
 from functools import reduce
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -124,6 +125,10 @@ def _stream(sample: sx.Sample, chains: int = 1) -> sx.Stream:
 
 REFUSALS = {
     "solver": ({"solver": sx.Stochastic()}, "and no solver"),
+    "dual": ({"solver": sx.Exact(dual=True)}, r"use Exact\(\)"),
+    "quick": ({"quick": True}, "leave quick out"),
+    "memory": ({"memory": 1e9}, "leave memory out"),
+    "key": ({"key": jax.random.key(0)}, "leave key out"),
     "split": ({"split": sx.InSample()}, "use split=CrossFit"),
     "family": ({"family": sx.Network()}, "use Polynomial"),
     "sum": ({"family": sx.Polynomial(2) + sx.Network()}, "use Polynomial"),

@@ -150,13 +150,18 @@ def reals(label: str, values: object) -> np.ndarray:
     return as_reals(values, f"values of the integrand {label!r}")
 
 
-def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
-    """What a function is to be called with on each draw: variables by name, or the draw itself."""
+def argument_names(f: Callable) -> list[str]:
+    """The arguments that a function has to be given, by name."""
     try:
         signature = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):  # some functions have none
-        return sample.x
-    names = [p.name for p in signature if p.default is p.empty and p.kind in _NAMED]
+        return []
+    return [p.name for p in signature if p.default is p.empty and p.kind in _NAMED]
+
+
+def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
+    """What a function is to be called with on each draw: variables by name, or the draw itself."""
+    names = argument_names(f)
     known = {name: _values(name, sample) for name in names}
     missing = [name for name, values in known.items() if values is None]
     there = known_names(sample) if missing else []

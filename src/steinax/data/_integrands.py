@@ -8,8 +8,10 @@ import numpy as np
 
 from .._types import Series
 from ._arrays import ADAPTERS
+from ._functions import argument_names
 from ._pieces import Integrand, Piece, piece
 from ._sample import Sample
+from ._variables import Variables
 
 type IntegrandSpec = Integrand | Mapping[str, Integrand] | Iterable[str]
 
@@ -119,6 +121,29 @@ def columns(f: IntegrandSpec | Integrands, sample: Sample) -> Columns:
             '{"first": ..., "second": ...}.'
         )
     return Columns(names, pieces, sample.dtype)
+
+
+def variables_asked(f: IntegrandSpec, variables: Variables | None) -> dict[str, Any]:
+    """The variables of a model that integrands ask for, by name: their values and their labels.
+
+    >>> import numpy as np, xarray
+    >>> tau = xarray.Dataset({"tau": (("chain", "draw"), np.ones((1, 2)))})
+    >>> variables_asked(lambda tau, x: tau * x, Variables(tau))
+    {'tau': (array([[[1.],
+            [1.]]]), ['tau'])}
+    """
+    if variables is None:
+        return {}
+    asked: list[str] = []
+    for one in _named(f).values():
+        asked += [one] if isinstance(one, str) else argument_names(one) if callable(one) else []
+    found = {}
+    for name in asked:
+        try:
+            found[name] = variables.labelled(name)
+        except KeyError:  # there is no such element, as is said when it is evaluated
+            found[name] = None
+    return {name: held for name, held in found.items() if held is not None}
 
 
 def _named(f: IntegrandSpec) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ..data._space import has_families, space_families
 from ..families import AbstractFamily, Polynomial
 from ..fitting import prepare, random_key
 from ..objectives import AbstractObjective, AbstractPenalty
-from ..solvers import AbstractSolver, Auto, Exact, Problem
+from ..solvers import AbstractSolver, Auto, Problem
 from ._audited import AuditMode, audited, with_audit
 from ._automatic import automatic
 from ._choice import Choice
@@ -26,8 +26,9 @@ from ._memory import plan_blocks
 from ._on_space import on_space
 from ._result import Estimate, beside
 from ._splits import AbstractSplit, Controlled, CrossFit
+from ._stream_coordinates import for_audit
 from ._stream_runs import Working
-from ._streaming import stream_held_out, stream_problem
+from ._streaming import stream_held_out, stream_integrands, stream_problem
 
 
 def estimate(
@@ -75,7 +76,8 @@ def estimate(
         client: a `dask.distributed.Client` whose workers read the blocks of a stream; by default the
             threads of this process do.
         keep: a folder for what is found of a stream's blocks, so that a long run that was stopped goes on
-            where it was when it is started again.
+            where it was when it is started again. Another question is refused there: other draws or
+            settings, or functions with other code or other values of what they use.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -85,7 +87,8 @@ def estimate(
     """
     if isinstance(sample, Stream):
         family, working = family or Polynomial(2), Working(client, keep)
-        return _from_stream(f, sample, family, split, penalty, objective, solver, audit, working)
+        f = stream_integrands(f, solver, working, quick=quick, memory=memory, key=key)
+        return _from_stream(f, sample, family, split, penalty, objective, audit, working)
     if (client, keep) != (None, None):
         raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")
     found, report = columns(f, sample), audited(sample, audit)
@@ -136,25 +139,19 @@ def _check_parts(split: object, solver: object, objective: object) -> None:
 
 
 def _from_stream(
-    f: IntegrandSpec | Integrands,
+    f: IntegrandSpec,
     stream: Stream,
     family: AbstractFamily,
     split: AbstractSplit | None,
     penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
     objective: AbstractObjective | None,
-    solver: AbstractSolver | None,
     audit: AuditMode,
     working: Working,
 ) -> Estimate:
     split = CrossFit() if split is None else split
-    if isinstance(f, Integrands) or not (solver is None or isinstance(solver, (Auto, Exact))):
-        raise ValueError(
-            "a stream is fitted exactly, from moments, block by block: give integrands by name or as "
-            "functions of the draw, and no solver."
-        )
     with precision(np.float64):
         problem, coordinates, n, some = stream_problem(stream, family, penalty, objective, working)
-        report = audited(some, audit)
+        report = audited(some if audit == "off" else for_audit(stream, some, n), audit)
         better, plain, names, note = stream_held_out(
             f, stream, split, problem, coordinates, n, working
         )

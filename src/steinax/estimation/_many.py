@@ -12,7 +12,7 @@ from .._types import Key, Values
 from ..chains import linearised
 from ..data import Integrands, Sample
 from ..data._integrands import Columns, IntegrandSpec, columns
-from ..families import AbstractFamily, AbstractLinearFamily, Polynomial
+from ..families import AbstractFamily, AbstractLinearFamily
 from ..fitting import prepare
 from ..solvers import AbstractSolver, Auto, Exact, Folds, Problem
 from ..solvers._linear_map import linear_map
@@ -20,7 +20,7 @@ from ._memory import MemoryPlan, plan_blocks
 from ._result import ARRAYS, Estimate
 from ._splits import AbstractSplit, Controlled, CrossFit
 from ._stability import instability
-from ._tails import LIGHT, without_heavy
+from ._tails import may_be_heavy, without_heavy
 
 
 def memory_plan(
@@ -132,7 +132,7 @@ def _is_exact(problem: Problem, solver: AbstractSolver, folds: int, k: int) -> b
     family = problem.family
     if not isinstance(family, AbstractLinearFamily) or problem.objective.reach is not None:
         return False
-    if isinstance(family, Polynomial) and family.degree > LIGHT:
+    if may_be_heavy(family):
         return False
     chosen = solver.choose(problem, folds, k)[0] if isinstance(solver, Auto) else solver
     return isinstance(chosen, Exact) and chosen.dual is None

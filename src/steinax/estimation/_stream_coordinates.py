@@ -9,10 +9,11 @@ from .._progress import progress
 from ..data import AffineMap, Sample, Stream
 from ..data._lazy import LazySample
 from ..solvers._moments import Moments, gathered_moments, moments
-from ._stream_runs import Run, Working, fingerprint, gathered, rows_in_run, runs
+from ._stream_runs import REREAD, Run, Working, gathered, rows_in_run, runs
 
 KEPT = 1000  # draws, evenly spaced, for length-scales, landmarks and the audit
-BLOCKS = 32  # at most, that they come from
+BLOCKS = 32  # that they come from, if that makes two of each chain
+OF_CHAIN = 20  # draws of each chain at least, however many chains there are
 TILE = 2**20  # numbers in a tile of draws: 8 MB
 WHAT = "finding coordinates"
 
@@ -35,7 +36,7 @@ class _DrawMoments:
 
 
 def first_pass(stream: Stream, working: Working) -> tuple[AffineMap, int, Sample]:
-    """Coordinates in which the draws are standardised, how many draws, and up to 1,000 of them."""
+    """Coordinates in which the draws are standardised, how many draws, and some of them."""
     source = stream.source
     total, kept = _as_read(stream) if source is None else _from_source(source, working)
     _check(total, stream.chains)
@@ -48,23 +49,39 @@ def _from_source(source: LazySample, working: Working) -> tuple[Moments, Sample]
     kept = some_draws(source)
     folds = ((0, source.chains * source.length),)
     cut = runs(folds, source.chains, source.length, rows_in_run(source, 2 * source.dim))
-    label = f"{WHAT} {fingerprint(kept.x, kept.score, cut)}"
+    label = working.label(WHAT, kept.draws, kept.scores, np.array(cut))
     return reduce(Moments.merge, gathered(_DrawMoments(source), cut, working, label, WHAT)), kept
 
 
+def some_rows(source: LazySample) -> list[slice]:
+    """The draws that are kept of each chain, the same of every one: all, or evenly spaced in some blocks.
+
+    To read single draws is to read their blocks, so there are few of these: about 32 of all chains.
+    """
+    cuts = list(source.cuts(0, source.length))
+    step = 1
+    if source.chains * source.length > KEPT:
+        blocks = min(len(cuts), max(BLOCKS // source.chains, 2))
+        places = np.linspace(0, len(cuts) - 1, blocks).round().astype(int)
+        cuts = [cuts[place] for place in np.unique(places)]
+        step = _step(sum(stop - start for start, stop in cuts), source.chains)
+    return [slice(start, stop, step) for start, stop in cuts]
+
+
+def _step(length: int, chains: int) -> int:
+    """How far apart draws are, if those that are kept of so many are about 1,000 in all."""
+    return -(-length // max(KEPT // chains, OF_CHAIN))
+
+
 def some_draws(source: LazySample) -> Sample:
-    """Up to 1,000 draws, evenly spaced in up to 32 blocks: to read single draws is to read their blocks."""
-    blocks = [
-        (chain, *cut) for chain in range(source.chains) for cut in source.cuts(0, source.length)
-    ]
-    total, each = source.chains * source.length, 1
-    if total > KEPT:
-        places = np.linspace(0, len(blocks) - 1, min(len(blocks), BLOCKS)).round().astype(int)
-        blocks = [blocks[place] for place in np.unique(places)]
-        each = -(-sum(stop - start for _, start, stop in blocks) // KEPT)
-    rows = [(chain, slice(start, stop, each)) for chain, start, stop in blocks]
-    x = np.concatenate([source.read_draws(*some) for some in rows])
-    score = np.concatenate([source.read_scores(*some) for some in rows])
+    """Some draws of every chain, 1,000 in all or 20 of each, with the chains as they are."""
+    rows = some_rows(source)
+    x, score = (
+        np.stack(
+            [np.concatenate([read(chain, some) for some in rows]) for chain in range(source.chains)]
+        )
+        for read in (source.read_draws, source.read_scores)
+    )
     return Sample(x, score, source.names)
 
 
@@ -86,6 +103,32 @@ def _as_read(stream: Stream) -> tuple[Moments, Sample]:
         )
     x, score = (np.stack(part) for part in zip(*kept, strict=True))
     return total, Sample(x, score)
+
+
+def for_audit(stream: Stream, kept: Sample, n: int) -> Sample:
+    """Some draws of every chain, evenly spaced and the same of each, as chains.
+
+    Args:
+        stream: if it has one reader and several chains, it is read once more.
+        kept: some draws of it, from the first pass, which did not know where its chains end.
+        n: how many draws there are.
+    """
+    if stream.source is not None or stream.chains == 1:
+        return kept
+    length = n // stream.chains
+    step = _step(length, stream.chains)
+    x, score, names, seen = [], [], None, 0
+    for block in stream:
+        within = np.arange(seen, seen + block.size) % length % step == 0
+        x.append(block.x[within])
+        score.append(block.score[within])
+        names = block.names
+        seen += block.size
+    if seen != length * stream.chains:
+        raise ValueError(REREAD)
+    shape = (stream.chains, -(-length // step), x[0].shape[1])
+    draws, scores = (np.concatenate(part).reshape(shape) for part in (x, score))
+    return Sample(draws, scores, names)
 
 
 def _check(total: Moments, chains: int) -> None:

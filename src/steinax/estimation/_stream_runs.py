@@ -4,12 +4,10 @@ import abc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from .._progress import progress
@@ -17,6 +15,7 @@ from ..data import Sample, Stream
 from ..data._lazy import LazySample
 from ..solvers import Folds
 from ..working import gather
+from ..working._fingerprint import fingerprint
 
 RUN = 2**28  # bytes of draws, scores, features or integrands in a piece of work: 256 MB
 REREAD = (
@@ -41,6 +40,10 @@ class Working:
     client: Any = None
     keep: str | os.PathLike[str] | None = None
     threads: int | None = None
+
+    def label(self, *things: object) -> str:
+        """What tells a pass over these from others; nothing where no pieces are kept."""
+        return "" if self.keep is None else fingerprint(*things)
 
 
 class AbstractPass[R](abc.ABC):
@@ -148,19 +151,3 @@ def _part(block: Sample, start: int, stop: int) -> Sample:
         return block
     also = None if block.variables is None else block.variables.part(0, slice(start, stop))
     return Sample(block.x[start:stop], block.score[start:stop], block.names, variables=also)
-
-
-def fingerprint(*things: Any) -> str:
-    """A text that changes with any number or word in these, and with the type and shape of each.
-
-    >>> fingerprint("ab", "c") == fingerprint("a", "bc")
-    False
-    >>> fingerprint(np.zeros((2, 3))) == fingerprint(np.zeros((3, 2)))
-    False
-    """
-    found = blake2b(digest_size=16)
-    for leaf in jax.tree.leaves(things):
-        array = np.asarray(leaf)
-        held = str(leaf).encode() if array.dtype.kind in "OU" else array.tobytes()
-        found.update(f"|{array.dtype} {array.shape} {len(held)}|".encode() + held)
-    return found.hexdigest()

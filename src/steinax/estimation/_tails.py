@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeGuard
 
 import equinox as eqx
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 
 from .._types import Points
 from ..auditing import heavy
-from ..families import Masked, Polynomial
+from ..families import AbstractFamily, Masked, Polynomial
 from ..solvers import Problem
 from ..solvers._rows import scaled
 from ._splits import Controlled
@@ -34,7 +35,7 @@ def without_heavy(
         control: fits a problem, and takes the control variates away from f.
     """
     whole, family = control(problem), problem.family
-    if not (isinstance(family, Polynomial) and family.degree > LIGHT):
+    if not may_be_heavy(family):
         return whole, ""
     columns = scaled(_columns(family, problem.x, problem.score), problem.root)
     bad = heavy(np.asarray(columns, np.float64), errors=0.0)
@@ -45,14 +46,24 @@ def without_heavy(
     keep = _variance(whole) < BETTER * _variance(part)
     if keep.all():
         return whole, ""
-    which = "" if not keep.any() else f" for {int((~keep).sum())} of {len(keep)} integrands"
     mixed = replace(
         whole,
         rest=np.where(keep, whole.rest, part.rest),
         instability=np.where(keep, whole.instability, part.instability),
     )
+    return mixed, left_out(bad, keep)
+
+
+def may_be_heavy(family: AbstractFamily) -> TypeGuard[Polynomial]:
+    """Whether the tails of a family's columns are looked at: those of polynomials above degree 2."""
+    return isinstance(family, Polynomial) and family.degree > LIGHT
+
+
+def left_out(bad: np.ndarray, keep: np.ndarray) -> str:
+    """How many columns were left out, and for how many integrands they were not kept."""
+    which = "" if not keep.any() else f" for {int((~keep).sum())} of {len(keep)} integrands"
     count = f"{int(bad.sum())} of {len(bad)} columns"
-    return mixed, f"\n{count} left out{which}: their tails are too heavy (k-hat above 1/3)"
+    return f"\n{count} left out{which}: their tails are too heavy (k-hat above 1/3)"
 
 
 def _variance(controlled: Controlled) -> np.ndarray:

@@ -9,7 +9,7 @@ from ..estimation._audited import AuditMode, check_mode
 from ..families import AbstractFamily, Polynomial
 from ..working import gather
 from ._batch import Batch, estimate_batch
-from ._fingerprint import fingerprint
+from ._fingerprint import of_farm
 from ._mistakes import refuse_mistaken
 from ._pieces import BatchPieces, Part, SourcePieces
 from ._result import Estimates, from_table
@@ -45,7 +45,9 @@ def estimate_many(
         load: makes a sample of a source; by default paths are read by `from_arviz`.
         client: a `dask.distributed.Client` whose workers do the work; this process's threads by default.
         threads: how many, without a client; one for each core by default.
-        keep: a folder for finished pieces, from which a run that was stopped goes on.
+        keep: a folder for finished pieces, from which a run that was stopped goes on. Another run is
+            refused there: other draws, another `family`, or functions with other code or other values
+            of what they use. To tell, arrays on disk are read once more.
         audit: what becomes of a posterior whose scores are not those of its draws: with `"raise"` a
             row without numbers; with `"warn"` a row of numbers whose status says so;
             with `"unadjusted"` an ordinary row, if its chains are in order; `"off"` is not to look.
@@ -58,7 +60,7 @@ def estimate_many(
     check_mode(audit)
     family = Polynomial(2) if family is None else family
     load = load_source if load is None else load
-    label = "" if keep is None else fingerprint(f, samples, family, load, audit)
+    label = "" if keep is None else of_farm(f, samples, family, load, audit)
     settings = {"family": family, "mode": audit}
     if isinstance(samples, Batch):
         pieces, work = BatchPieces(f, samples), partial(_of_part, **settings)
