@@ -32,7 +32,7 @@ class Primal(eqx.Module):
 
     def solve(self, f: Values) -> tuple[jax.Array, jax.Array]:
         """The intercepts (k,), and the coefficients of all terms (p, k)."""
-        w, _ = _least_squares(self.gram, self.columns, self.penalty, f, jnp.ones(()))
+        w, _ = _least_squares(self.gram, self.columns, self.penalty, f, jnp.ones((), f.dtype))
         w = w / self.size[:, None]
         return w[0], split_back(self.parts, w[1:])
 
