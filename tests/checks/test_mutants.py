@@ -279,8 +279,23 @@ class Costly(sx.Ridge):
 
 
 class Absolute(sx.Ridge):
+    is_quadratic = True
+
     def __call__(self, family, state, params, values):
         return jnp.sqrt(super().__call__(family, state, params, values))
+
+
+class OtherGram(sx.Ridge):
+    def gram(self, family, state, dim):
+        return 2 * jnp.eye(family.size(state, dim))
+
+
+class Huber(sx.LeastSquares):
+    is_quadratic = True
+
+    def __call__(self, rest, intercept):
+        size = jnp.abs(rest - intercept)
+        return jnp.mean(jnp.where(size < 1, size**2, 2 * size - 1), axis=0)
 
 
 class Negative(sx.Ridge):
@@ -293,7 +308,9 @@ class Negative(sx.Ridge):
         (Offset(), "is zero for a perfect fit"),
         (FirstDraw(), "treats draws and integrands alike"),
         (Costly(0.1), "is zero at zero"),
-        (Absolute(0.1), "is quadratic"),
+        (Huber(), "is the quadratic form it says"),
+        (Absolute(0.1), "is the form it says"),
+        (OtherGram(0.1), "is the form it says"),
         (Negative(-1.0), "has a strength"),
     ],
 )

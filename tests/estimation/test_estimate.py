@@ -54,6 +54,11 @@ class TestNames:
         assert one.value == FOUND.value[2]
         assert len(FOUND) == 5
 
+    def test_by_place(self) -> None:
+        for place in (2, np.int64(2), np.array(2), -3):
+            assert FOUND[place].names == ("square",)
+        assert [one.names for one in FOUND] == [(name,) for name in FOUND.names]
+
     def test_unknown_name_lists_the_known_ones(self) -> None:
         with pytest.raises(KeyError, match="no integrand is called 'tau': there are first, second"):
             FOUND["tau"]

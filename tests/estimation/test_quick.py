@@ -43,6 +43,34 @@ def test_dependent_columns_are_left_alone() -> None:
     assert cross_fit(features, RNG.normal(size=(200, 1)), FOLDS) is None
 
 
+@pytest.mark.parametrize("p", [3, 100])  # fewer and more than a fold has draws
+def test_columns_that_depend_on_each_other_without_a_fold_are_left_alone(p: int) -> None:
+    features = np.random.default_rng(1).normal(size=(200, p))
+    features[60:120, 0] = 0.0
+    features[120:, 0] = 0.0
+    assert cross_fit(features, RNG.normal(size=(200, 1)), FOLDS) is None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("dim", "length", "seed"), [(1, 10, 13), (2, 10, 7), (40, 60, 2)])
+def test_coordinates_that_move_in_one_fold_only(dim: int, length: int, seed: int) -> None:
+    """Collinear in every other fold: such candidates are dropped, and an honest answer is left."""
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        x = rng.normal(size=(4, length, dim))
+        x[..., :3] = 0.0
+        x[1, 3:6, :3] = rng.normal(size=x[1, 3:6, :3].shape)
+        est = sx.estimate({"f": x[..., 0]}, sx.Sample(x, -x), quick=True, audit="off")
+        assert np.isfinite(est.mcse).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_feature_that_is_zero_on_every_draw() -> None:
+    x = np.tile([1.0, -1.0], 120).reshape(4, 60, 1)  # 1 + x s is zero
+    est = sx.estimate("x", sx.Sample(x, -x), quick=True, audit="off")
+    assert np.isfinite(est.mcse).all()
+
+
 @pytest.mark.parametrize("degree", [1, 2, 3, 5])
 def test_features_span_those_of_the_family(degree: int) -> None:
     x, score = RNG.normal(size=(2, 200, 3))

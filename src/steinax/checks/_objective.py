@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..families import Polynomial
-from ..objectives import AbstractObjective, AbstractPenalty
+from ..objectives import AbstractObjective, AbstractPenalty, MeanSquare
 from ._check import Law, expect, law
 from ._laws import assert_close, points, random_params
 from ._targets import skewed
@@ -30,7 +30,7 @@ def is_zero_for_a_perfect_fit(objective: AbstractObjective) -> None:
     "average over draws: their order, unless there is a `reach`, and other integrands must not matter."
 )
 def treats_draws_and_integrands_alike(objective: AbstractObjective) -> None:
-    """In another order of draws or integrands the losses are the same; squares scale as squares.
+    """In another order of draws or integrands the losses are the same.
 
     An objective that looks at draws in a row gives the same backwards, and for pieces of chains in
     another order.
@@ -46,16 +46,26 @@ def treats_draws_and_integrands_alike(objective: AbstractObjective) -> None:
         assert_close(objective.along(rest[halves], c, pieces), apart)
         expect(np.any(np.abs(apart - loss) > 1e-9), "pieces of chains are taken as one chain")
     assert_close(objective(rest[:, ::-1], c[::-1]), loss[::-1])
-    assert_close(objective(-3 * rest, -3 * c), 9 * loss)
 
 
-@law("`penalty_factor` is a positive number, and the loss has a finite gradient.")
+@law("the loss has a finite gradient: write it with jax.numpy.")
 def can_be_minimised(objective: AbstractObjective) -> None:
-    """Solvers need a gradient, and the weight of a penalty."""
-    factor = objective.penalty_factor(40)
-    expect(np.isfinite(factor) and factor > 0, f"penalty_factor(40) is {factor}")
+    """Solvers need a gradient."""
     gradient = jax.jit(jax.grad(lambda r: jnp.sum(objective(r, jnp.zeros(3)))))(_rest())
     expect(np.all(np.isfinite(gradient)), "the gradient is not finite")
+
+
+@law("with `is_quadratic`, the loss times `penalty_factor` is the mean of (r - c) `smooth`(r - c).")
+def is_the_quadratic_form_it_says(objective: AbstractObjective) -> None:
+    """Solvers of linear systems see `smooth` and `penalty_factor`, never the loss itself."""
+    if not objective.is_quadratic:
+        return
+    factor = objective.penalty_factor(40)
+    expect(np.isfinite(factor) and factor > 0, f"penalty_factor(40) is {factor}")
+    rest = _rest()
+    c = jnp.mean(rest, axis=0)
+    form = jnp.mean((rest - c) * objective.smooth(rest - c, None), axis=0)
+    assert_close(objective(rest, c) * factor, form)
 
 
 def _penalised(penalty: AbstractPenalty) -> Callable[[object], jax.Array]:
@@ -82,12 +92,21 @@ def is_zero_at_zero(penalty: AbstractPenalty) -> None:
     expect(value(params) >= 0, f"some parameters cost {value(params)}")
 
 
-@law("use a square of the parameters or of g: solvers count on it.")
-def is_quadratic(penalty: AbstractPenalty) -> None:
-    """Twice the parameters cost four times as much."""
+@law("with `is_quadratic`, it is `strength` times the quadratic form of `gram`, or of g.")
+def is_the_form_it_says(penalty: AbstractPenalty) -> None:
+    """Solvers of linear systems see `strength` and `gram`, never the penalty itself."""
+    if not penalty.is_quadratic:
+        return
     value, params = _penalised(penalty), _params()
     assert_close(value(2 * params), 4 * value(params))
     assert_close(value(-params), value(params))
+    if isinstance(penalty, MeanSquare):
+        return
+    gram = penalty.gram(Polynomial(2), None, 2)
+    if gram is not None:
+        expect(bool(np.linalg.eigvalsh(gram).min() > 0), "`gram` is not positive definite")
+    square = params**2 if gram is None else params * (gram @ params)
+    assert_close(value(params), jnp.sum(penalty.strength * square))
 
 
 @law("write it with jax.numpy, for any parameters.")
@@ -97,9 +116,11 @@ def has_a_gradient(penalty: AbstractPenalty) -> None:
     expect(np.all(np.isfinite(gradient)), "the gradient is not finite")
 
 
-@law("`strength` is a number of zero or more.")
+@law("with `is_quadratic`, `strength` is a number of zero or more.")
 def has_a_strength(penalty: AbstractPenalty) -> None:
-    """Solvers read it."""
+    """Solvers of linear systems read it."""
+    if not penalty.is_quadratic:
+        return
     strength = float(penalty.strength)
     expect(np.isfinite(strength) and strength >= 0, f"the strength is {strength}")
 
@@ -108,5 +129,11 @@ OBJECTIVE_LAWS: tuple[Law, ...] = (
     is_zero_for_a_perfect_fit,
     treats_draws_and_integrands_alike,
     can_be_minimised,
+    is_the_quadratic_form_it_says,
 )
-PENALTY_LAWS: tuple[Law, ...] = (is_zero_at_zero, is_quadratic, has_a_gradient, has_a_strength)
+PENALTY_LAWS: tuple[Law, ...] = (
+    is_zero_at_zero,
+    is_the_form_it_says,
+    has_a_gradient,
+    has_a_strength,
+)

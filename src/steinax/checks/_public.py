@@ -33,7 +33,7 @@ def checks_for(thing: Any, **options: Any) -> Iterator[tuple[str, Check]]:
 
     >>> import steinax as sx
     >>> [name for name, check in checks_for(sx.NoPenalty())]
-    ['is zero at zero', 'is quadratic', 'has a gradient', 'has a strength']
+    ['is zero at zero', 'is the form it says', 'has a gradient', 'has a strength']
     """
     match thing:
         case AbstractFamily():
@@ -103,7 +103,7 @@ def check_operator(operator: AbstractOperator) -> None:
 
 
 def check_penalty(penalty: AbstractPenalty) -> None:
-    """Check a penalty: zero for zero parameters, quadratic, differentiable.
+    """Check a penalty: zero for zero parameters, differentiable, quadratic if it says so.
 
     >>> import steinax as sx
     >>> check_penalty(sx.Ridge(0.1))
@@ -112,7 +112,7 @@ def check_penalty(penalty: AbstractPenalty) -> None:
 
 
 def check_objective(objective: AbstractObjective) -> None:
-    """Check an objective: zero for a perfect fit, blind to the order of draws, differentiable.
+    """Check an objective: zero for a perfect fit, blind to the order of draws, quadratic if it says so.
 
     >>> import steinax as sx
     >>> check_objective(sx.LeastSquares())

@@ -14,6 +14,7 @@ from ._trials import Trial, side_by_side, trial_of
 
 STRENGTHS = 10.0 ** np.arange(-3.0, 1.5, 0.5)  # of the ridge, over the median size of a score
 POWERS = (0, 1, 2, 3)  # of what is along the direction
+FLOOR = 1e-12  # of the variances of coordinates, which are 1 on all draws
 TOGETHER = 64  # integrands whose columns are taken at a time
 
 
@@ -119,7 +120,8 @@ def _features(x: np.ndarray, score: np.ndarray, slopes: np.ndarray, folds: Folds
         own, train = x[start:stop], n - (stop - start)
         along = push
         if moments is not None:
-            along = np.linalg.solve((moments - own.T @ own) / train, push)
+            spread = (moments - own.T @ own) / train + FLOOR * np.eye(dim)
+            along = np.linalg.solve(spread, push)
         length = np.sqrt(np.maximum((along * push).sum(axis=0), np.finfo(float).tiny))
         place, pushed = own @ along / length, score[start:stop] @ push / length
         for j in POWERS:

@@ -1,6 +1,8 @@
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import equinox as eqx
 import numpy as np
@@ -142,7 +144,7 @@ class Estimate(eqx.Module):
         plain = (getattr(self, f"plain_{field}") for field in _BOTH)
         return ChainStatistics(*ours), ChainStatistics(*plain)
 
-    def __getitem__(self, name: str | int | Sequence[str]) -> "Estimate":
+    def __getitem__(self, name: str | SupportsIndex | Sequence[str]) -> "Estimate":
         """The estimate of one integrand, its arrays reduced to numbers, or of several, by name.
 
         A number is the place of an integrand, so that a loop over an estimate has them one by one.
@@ -153,9 +155,9 @@ class Estimate(eqx.Module):
         >>> est["x[0]"].value.shape, est[["x[0]", "x[2]"]].covariance.shape
         ((), (2, 2))
         """
-        if isinstance(name, int):
-            name = self.names[name]
-        names = [name] if isinstance(name, str) else list(name)
+        with suppress(TypeError):  # a name is no index
+            name = self.names[index(cast(SupportsIndex, name))]
+        names = [name] if isinstance(name, str) else list(cast(Sequence[str], name))
         try:
             place = {one: i for i, one in enumerate(self.names)} if len(names) > 1 else None
             some = [self.names.index(one) if place is None else place[one] for one in names]

@@ -1,18 +1,27 @@
 import abc
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from .._types import AnyArray, Values
+from ._quadratic import Declared
 
 
-class AbstractObjective(eqx.Module):
-    """A loss on what is left of f when a control variate has been taken away.
+class AbstractObjective(Declared):
+    r"""A loss on what is left of f when a control variate has been taken away.
 
-    >>> isinstance(LeastSquares(), AbstractObjective)
-    True
+    `Stochastic` minimises any loss by its gradient, on integrands of mean 0 and variance 1. All other
+    solvers need a quadratic form $\frac1m (r - c)^\top W (r - c)$, up to a factor, and refuse a loss
+    that does not say that it is one: `is_quadratic = True` in its class. `smooth` is then the product
+    with W, which is the identity by default.
+
+    >>> class Huber(AbstractObjective):
+    ...     def __call__(self, rest, intercept):
+    ...         size = jnp.abs(rest - intercept)
+    ...         return jnp.mean(jnp.where(size < 1, size**2, 2 * size - 1), axis=0)
+    >>> Huber().is_quadratic, LeastSquares().is_quadratic
+    (False, True)
     """
 
     @abc.abstractmethod
@@ -24,9 +33,9 @@ class AbstractObjective(eqx.Module):
             intercept: the constant c that f - g should be.
         """
 
-    @abc.abstractmethod
     def penalty_factor(self, n: int | float) -> float:
-        """By how much a penalty weighs more against mean squares than against this loss."""
+        """The factor that takes a quadratic loss to the mean square, and the penalty with it."""
+        return 1.0
 
     @property
     def reach(self) -> int | None:
@@ -38,6 +47,10 @@ class AbstractObjective(eqx.Module):
     ) -> jax.Array:
         """The loss of each integrand, with the unbroken piece of a chain that each draw is of, (n,)."""
         return self(rest, intercept)
+
+    def smooth(self, values: Values, segment: AnyArray | None) -> AnyArray:
+        """The product with W of a quadratic loss, (n, k); the identity unless there is a `reach`."""
+        return values
 
     def prepared(self, length: int) -> "AbstractObjective":
         """The same objective, its settings found for chains of so many draws."""
@@ -52,11 +65,10 @@ class LeastSquares(AbstractObjective):
     [1.0]
     """
 
+    is_quadratic = True
+
     def __call__(self, rest: Values, intercept: Float[AnyArray, " k"]) -> jax.Array:
         return jnp.mean((rest - intercept) ** 2, axis=0)
-
-    def penalty_factor(self, n: int | float) -> float:
-        return 1.0
 
 
 class Variance(AbstractObjective):
@@ -70,6 +82,8 @@ class Variance(AbstractObjective):
     >>> Variance()(jnp.array([[1.0], [3.0]]), jnp.array([0.0])).tolist()
     [4.0]
     """
+
+    is_quadratic = True
 
     def __call__(self, rest: Values, intercept: Float[AnyArray, " k"]) -> jax.Array:
         return 2 * jnp.var(rest, axis=0, ddof=1)

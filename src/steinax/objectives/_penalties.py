@@ -10,10 +10,15 @@ import numpy as np
 from .._precision import as_leaf
 from .._types import PyTree, Scalar, Values
 from ..families import AbstractFamily, AbstractLinearFamily
+from ._quadratic import Declared
 
 
-class AbstractPenalty(eqx.Module):
+class AbstractPenalty(Declared):
     r"""A penalty $\lambda \Omega(\theta)$ on the parameters of one term of a family.
+
+    `Stochastic` takes any penalty. All other solvers need a quadratic form $\lambda\, \theta^\top
+    \Omega \theta$, and refuse a penalty that does not say that it is one: `is_quadratic = True` in its
+    class. They read $\lambda$ from `strength` and $\Omega$ from `gram`.
 
     >>> float(Ridge(0.5).strength)
     0.5
@@ -35,6 +40,16 @@ class AbstractPenalty(eqx.Module):
             values: its control variates on some draws, (n, k).
         """
 
+    def gram(self, family: AbstractLinearFamily, state: PyTree, dim: int) -> jax.Array | None:
+        r"""The matrix $\Omega$ of a quadratic form, (p, p) and positive definite; None if it is 1.
+
+        Args:
+            family: the term; it has `family.size(state, dim)` coefficients.
+            state: what it keeps of the draws.
+            dim: the dimension of the draws.
+        """
+        return None
+
 
 class NoPenalty(AbstractPenalty):
     """No penalty: least squares, and exactness for everything the term spans.
@@ -42,6 +57,8 @@ class NoPenalty(AbstractPenalty):
     >>> NoPenalty()
     NoPenalty()
     """
+
+    is_quadratic = True
 
     @property
     def strength(self) -> Scalar:
@@ -63,6 +80,7 @@ class Ridge(AbstractPenalty):
     Ridge(0.001)
     """
 
+    is_quadratic = True
     strength: Scalar = eqx.field(converter=as_leaf)
 
     def __call__(
@@ -89,6 +107,7 @@ class NativeNorm(AbstractPenalty):
     NativeNorm(1e-06)
     """
 
+    is_quadratic = True
     strength: Scalar = eqx.field(converter=as_leaf)
 
     def __call__(
@@ -101,6 +120,9 @@ class NativeNorm(AbstractPenalty):
         gram = family.gram(state)
         squares = params**2 if gram is None else params * (gram @ params)
         return self.strength * jnp.sum(squares)
+
+    def gram(self, family: AbstractLinearFamily, state: PyTree, dim: int) -> jax.Array | None:
+        return family.gram(state)
 
     def __repr__(self) -> str:
         return f"NativeNorm({self.strength:.3g})"
@@ -118,6 +140,7 @@ class MeanSquare(AbstractPenalty):
     MeanSquare(0.1)
     """
 
+    is_quadratic = True
     strength: Scalar = eqx.field(converter=as_leaf)
 
     def __call__(

@@ -27,6 +27,7 @@ class SpectralVariance(AbstractObjective):
     [0.25]
     """
 
+    is_quadratic = True
     width: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
@@ -50,9 +51,6 @@ class SpectralVariance(AbstractObjective):
 
     def prepared(self, length: int) -> "SpectralVariance":
         return SpectralVariance(self.width or max(1, round(length**0.5)))
-
-    def penalty_factor(self, n: int | float) -> float:
-        return 1.0
 
     def smooth(self, values: Values, segment: AnyArray | None) -> jax.Array:
         r"""The product $W v$ with the matrix of the window's weights, in $O(b)$ shifts: (n, k).

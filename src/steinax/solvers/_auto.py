@@ -6,7 +6,7 @@ from ._base import AbstractSolver, HeldOut, Solution
 from ._conjugate_gradient import KEPT, ConjugateGradient, is_matrix_free
 from ._costs import exact_work, kernel_work, polynomial_work
 from ._exact import Exact
-from ._linear_system import has_mean_square, unknowns
+from ._linear_system import has_mean_square, not_quadratic, unknowns
 from ._nystrom import Nystrom
 from ._problem import Folds, Problem
 from ._stochastic import Stochastic
@@ -28,7 +28,8 @@ class Auto(AbstractSolver):
       two; for kernels about 35, each one reading of the kernel matrix, kept up to 16,384 draws;
     - `Nystrom`, beyond that, for kernels: $n M^2$ operations for 800 landmarks. It is the one that
       fits in memory, not one that comes near the exact fit;
-    - `Stochastic`, for what is not linear in its parameters.
+    - `Stochastic`, for what is not linear in its parameters, and for a loss or penalty that is not a
+      quadratic form.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
@@ -48,13 +49,15 @@ class Auto(AbstractSolver):
         """
         if not isinstance(problem.family, AbstractLinearFamily):
             return Stochastic(), "not linear in its parameters"
+        if (name := not_quadratic(problem)) is not None:
+            return Stochastic(), f"{name}, not a quadratic form"
         n, dim = problem.x.shape
         p, _ = unknowns(problem)
         smallest = min(p, n)
         in_order = problem.objective.reach is not None
         if has_mean_square(problem) or in_order or smallest <= FEW:
             return Exact(), f"{smallest} unknowns"
-        matrix_free = is_matrix_free(problem.family)
+        matrix_free = is_matrix_free(problem)
         if not matrix_free and smallest > KEPT:
             why = "too many for a matrix of their pairs, so on landmarks, not exact"
             return Nystrom(), f"{smallest} unknowns, {why}"

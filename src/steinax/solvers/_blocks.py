@@ -1,5 +1,7 @@
 """The diagonal blocks of a matrix, one for each fold."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -71,12 +73,35 @@ class Blocks(eqx.Module):
 
     def _parts(self, values: Values) -> jax.Array:
         """The rows of each fold, padded with zeros: (fold, size, k)."""
-        index, inside = _places(self.folds)
+        index, inside = places(self.folds)
         return jnp.where(inside[..., None], values[index], 0.0)
 
     def _flat(self, parts: AnyArray) -> jax.Array:
-        _, inside = _places(self.folds)
-        return parts.reshape(-1, parts.shape[-1])[np.flatnonzero(inside)]
+        return flat(parts, self.folds)
+
+
+def flat(parts: AnyArray, folds: Folds) -> jax.Array:
+    """The rows of all folds one below the other, (n, ...), without the padding: (fold, size, ...)."""
+    _, inside = places(folds)
+    return parts.reshape(-1, *parts.shape[2:])[np.flatnonzero(inside)]
+
+
+def each_fold[T](compute: Callable[..., T], rows: AnyArray, folds: Folds, *others: AnyArray) -> T:
+    """What a function gives of each fold, the folds as the first axis: compiled once for all of them.
+
+    Args:
+        compute: a function of the places of a fold's draws, (size,), of their rows, (size, p), with
+            zeros where the fold is padded, and of what the others have for the fold.
+        rows: of all draws, (n, p).
+        folds: where each starts and stops.
+        others: arrays with the folds as their first axis.
+    """
+
+    def one(part: tuple[AnyArray, ...]) -> T:
+        own, mine, *its = part
+        return compute(own, jnp.where(mine[:, None], rows[own], 0.0), *its)
+
+    return jax.lax.map(one, (*places(folds), *others))
 
 
 def blocks_of(
@@ -91,7 +116,7 @@ def blocks_of(
         folds: where each starts and stops.
         root: by which the rows are scaled, where draws have weights.
     """
-    index, inside = _places(folds)
+    index, inside = places(folds)
 
     def factorise(own: AnyArray, mine: AnyArray) -> jax.Array:
         a, b = (jnp.where(mine[:, None], part[own], 0.0) for part in (rows, free))
@@ -102,8 +127,11 @@ def blocks_of(
     return Blocks(rows, free, tau, jax.vmap(factorise)(index, inside), root, folds)
 
 
-def _places(folds: Folds) -> tuple[np.ndarray, np.ndarray]:
-    """The draws of each fold, and which of them are not padding: (fold, size) each."""
+def places(folds: Folds) -> tuple[np.ndarray, np.ndarray]:
+    """The draws of each fold, and which of them are not padding: (fold, size) each.
+
+    Padding repeats the first draw of the fold.
+    """
     start, stop = np.array(folds, np.int32).T
     place = start[:, None] + np.arange(max(stop - start), dtype=np.int32)
     inside = place < stop[:, None]

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
 from .._types import AnyArray, Coefficients, Points
-from ..objectives import MeanSquare, NativeNorm
+from ..objectives import MeanSquare
 from ._linear_system import Term
 
 
@@ -34,7 +34,7 @@ def columns(term: Term, x: Points, score: Points) -> Columns:
         return Columns(features, penalty, jnp.ones(()))
     if term.is_free:
         return Columns(features, jnp.zeros_like(eye), jnp.ones(()))
-    gram = term.family.gram(term.state) if isinstance(term.penalty, NativeNorm) else None
+    gram = term.gram(x.shape[1])
     scale = 1 / jnp.sqrt(term.weight)
     if gram is None:
         return Columns(features * scale, eye, jnp.asarray(scale))

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Key, Values
-from ..families import AbstractFamily, AbstractLinearFamily, Products
+from ..families import AbstractLinearFamily, Products
+from ..objectives import AbstractPenalty
 from ._base import AbstractSolver, Solution, linear_solution
 from ._conjugate_steps import Times, conjugate_gradients
 from ._dual import gather
@@ -68,7 +69,7 @@ class ConjugateGradient(AbstractSolver):
                 "MeanSquare has no dual form to iterate on: use Exact() or Stochastic()."
             )
         size, free = unknowns(problem)
-        matrix_free = is_matrix_free(problem.family)
+        matrix_free = is_matrix_free(problem)
         count, n = self.preconditioner, problem.x.shape[0]
         if count is None and not matrix_free:
             count = 0 if n <= UNAIDED else round(8 * n**0.5)
@@ -81,11 +82,21 @@ class ConjugateGradient(AbstractSolver):
         return linear_solution(problem, states, coef, intercept, note)
 
 
-def is_matrix_free(family: AbstractFamily) -> bool:
-    """Whether products with the features of every term need no matrix of them."""
+def is_matrix_free(problem: Problem) -> bool:
+    """Whether products with the features of every term, and with its penalty, need no matrix."""
+    each = zip(problem.family.terms, problem.penalties, strict=True)
     return all(
-        isinstance(term, AbstractLinearFamily) and term.is_matrix_free for term in family.terms
+        isinstance(term, AbstractLinearFamily)
+        and term.is_matrix_free
+        and _is_identity(term, penalty, problem)
+        for term, penalty in each
     )
+
+
+def _is_identity(family: AbstractLinearFamily, penalty: AbstractPenalty, problem: Problem) -> bool:
+    state = jax.eval_shape(family.setup, problem.x, problem.score)
+    dim = problem.x.shape[1]
+    return jax.eval_shape(lambda made: penalty.gram(family, made, dim), state) is None
 
 
 type _Found = tuple[jax.Array, jax.Array, tuple, jax.Array]
@@ -141,7 +152,9 @@ def _dual(problem: Problem, tolerance: float, max_steps: int, count: int | None)
     centre = jnp.mean(problem.f, axis=0)
     f = scaled(problem.f - centre, root)
     held = tuple(term for term in terms if not term.is_free)
-    each = [t.family.products(t.state, x, score) for t in held] if _free_of_matrices(held) else []
+    each = (
+        [t.family.products(t.state, x, score) for t in held] if _free_of_matrices(held, x) else []
+    )
     times = _row_scaled(_kernel_times(held, each, x, score), root)
 
     def project(values: jax.Array) -> jax.Array:
@@ -170,8 +183,8 @@ def _row_scaled(times: Times, root: Root) -> Times:
     return times if root is None else lambda v: scaled(times(scaled(v, root)), root)
 
 
-def _free_of_matrices(terms: tuple[Term, ...]) -> bool:
-    return all(term.family.is_matrix_free for term in terms)
+def _free_of_matrices(terms: tuple[Term, ...], x: Values) -> bool:
+    return all(term.family.is_matrix_free and term.gram(x.shape[1]) is None for term in terms)
 
 
 def _kernel_times(
@@ -181,7 +194,7 @@ def _kernel_times(
 
     Otherwise by its matrix, or, with too many draws to keep it, by rows of it made anew each time.
     """
-    if _free_of_matrices(terms):
+    if _free_of_matrices(terms, x):
         each = [(one, term.weight) for one, term in zip(products, terms, strict=True)]
         return lambda v: sum((one.both(v) / w for one, w in each), jnp.zeros(()))
 

@@ -72,7 +72,7 @@ def train_family(
     family = with_hyperparameters(family, best.log_hyper)
     state = family.setup(fitted.x, fitted.score)
     params = best.params
-    if plan.optimiser is adam():
+    if plan.optimiser is adam() and problem.objective.is_quadratic:  # the share is one of squares
         values = evaluate(family, state, params, watched.x, watched.score)
         spread = spread * _share_to_keep(watched.f, values, watched.root)
     params = family.rescale(params, spread)

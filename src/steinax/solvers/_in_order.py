@@ -1,13 +1,10 @@
 """Exact fits under a spectral variance: least squares on draws that a window has run over."""
 
-from typing import cast
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import block_diag, cho_solve
 
 from .._types import AnyArray, Values
-from ..objectives import SpectralVariance
 from ._columns import columns
 from ._dual import gather, with_columns
 from ._linear_system import Term
@@ -22,7 +19,7 @@ def solve_in_order(
     r"""The minimiser of $(f - g - c)^\top W (f - g - c)$ plus the penalty, W the window's matrix.
 
     Args:
-        problem: whose objective is a `SpectralVariance`.
+        problem: whose objective has a `reach`; `smooth` is the product with W.
         terms: of its family.
         f: the integrands, (n, k).
         dual_form: whether there is one unknown per draw, or one per coefficient.
@@ -38,7 +35,7 @@ def _primal(problem: Problem, terms: tuple[Term, ...], f: Values) -> tuple[jax.A
     parts = tuple(columns(term, problem.x, problem.score) for term in terms)
     ones = jnp.ones((f.shape[0], 1), f.dtype)
     whole = jnp.concatenate([ones, *(part.matrix for part in parts)], axis=1)
-    smooth = _window(problem).smooth(whole, problem.segment)
+    smooth = problem.objective.smooth(whole, problem.segment)
     penalty = block_diag(jnp.zeros((1, 1), f.dtype), *(part.penalty for part in parts))
     gram = whole.T @ smooth + penalty
     size = jnp.sqrt(jnp.diag(gram))
@@ -56,7 +53,7 @@ def _primal(problem: Problem, terms: tuple[Term, ...], f: Values) -> tuple[jax.A
 def _dual(problem: Problem, terms: tuple[Term, ...], f: Values) -> tuple[jax.Array, jax.Array]:
     r"""With $W = L L^\top$, the system of $L^\top K L$ and $L^\top f$; translates get $L \alpha$."""
     x, score = problem.x, problem.score
-    lower = _root(_window(problem).smooth(jnp.eye(len(f), dtype=f.dtype), problem.segment))
+    lower = _root(problem.objective.smooth(jnp.eye(len(f), dtype=f.dtype), problem.segment))
     kernel, free = jnp.zeros_like(lower), [jnp.ones((len(f), 1), f.dtype)]
     for term in terms:
         if term.is_free:
@@ -67,14 +64,6 @@ def _dual(problem: Problem, terms: tuple[Term, ...], f: Values) -> tuple[jax.Arr
     system = with_columns(root, lower.T @ jnp.concatenate(free, axis=1))
     beta, alpha = system.coefficients(lower.T @ f)
     return gather(terms, x, score, beta, lower @ alpha)
-
-
-def _window(problem: Problem) -> SpectralVariance:
-    if not isinstance(problem.objective, SpectralVariance):
-        raise TypeError(
-            f"Exact() knows no linear system of {type(problem.objective).__name__}: use Stochastic()."
-        )
-    return cast(SpectralVariance, problem.objective)
 
 
 def _root(window: AnyArray) -> jax.Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 
 from .._types import AnyArray, Values
-from ._blocks import Blocks
+from ._blocks import Blocks, each_fold, flat
 from ._dual import dual
 from ._exact import Exact, one_factorisation
 from ._linear_system import linear_terms
@@ -70,14 +70,16 @@ class PrimalMap(AbstractLinearMap):
         centre = jnp.mean(f, axis=0)
         f = scaled(f - centre, self.root)
         whole = self.columns.T @ f
-        rest, intercepts = [], []
-        for (start, stop), factor in zip(self.folds, self.factors, strict=True):
-            inside, own = self.columns[start:stop], f[start:stop]
-            v = cho_solve((factor, True), whole - inside.T @ own)
-            intercepts.append(self.first @ v)
-            root = None if self.root is None else self.root[start:stop]
-            rest.append(unscaled(own - inside @ v, root) + intercepts[-1])
-        return jnp.concatenate(rest) + centre, jnp.stack(intercepts) + centre
+
+        def without(
+            own: AnyArray, inside: AnyArray, factor: AnyArray
+        ) -> tuple[jax.Array, jax.Array]:
+            v = cho_solve((factor, True), whole - inside.T @ f[own])
+            intercept, root = self.first @ v, None if self.root is None else self.root[own]
+            return unscaled(f[own] - inside @ v, root) + intercept, intercept
+
+        rest, intercepts = each_fold(without, self.columns, self.folds, self.factors)
+        return flat(rest, self.folds) + centre, intercepts + centre
 
     def weights(self) -> jax.Array:
         return _transposed(self, self.columns, self.root)
@@ -133,10 +135,9 @@ def _primal_map(problem: Problem, folds: Folds) -> PrimalMap:
     columns = solve_triangular(factor, made.columns.T, lower=True).T
     half = solve_triangular(factor, made.penalty, lower=True)
     gram = columns.T @ columns + solve_triangular(factor, half.T, lower=True)
-    others = (gram - columns[start:stop].T @ columns[start:stop] for start, stop in folds)
     unit = jnp.zeros(len(gram), gram.dtype).at[0].set(1 / made.size[0])
     first = solve_triangular(factor, unit, lower=True)
-    factors = jnp.stack([_factor(one) for one in others])
+    factors = each_fold(lambda _, inside: _factor(gram - inside.T @ inside), columns, folds)
     return PrimalMap(columns, factors, first, problem.root, folds)
 
 

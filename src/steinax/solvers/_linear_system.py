@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._types import AnyArray, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
-from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty, Ridge
+from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
 from ._problem import Problem
 
 
@@ -30,11 +30,15 @@ class Term(eqx.Module):
     @property
     def has_kernel(self) -> bool:
         """Whether a penalty on the coefficients holds it, so that it is the span of a kernel."""
-        return isinstance(self.penalty, (NativeNorm, Ridge))
+        return not isinstance(self.penalty, (NoPenalty, MeanSquare))
 
     def size(self, dim: int) -> int:
         """The number of coefficients."""
         return self.family.size(self.state, dim)
+
+    def gram(self, dim: int) -> jax.Array | None:
+        """The matrix of the penalty, without its strength; None if it is 1."""
+        return self.penalty.gram(self.family, self.state, dim)
 
     def kernel(self, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints) -> jax.Array:
         r"""The kernel $\psi(x)^\top \Omega^{-1} \psi(y) / m \lambda$ of a penalised term."""
@@ -42,13 +46,18 @@ class Term(eqx.Module):
             gram = self.family.cross_gram(self.state, x, score_x, y, score_y)
         else:
             left = self.family.feature_matrix(self.state, x, score_x)
-            gram = left @ self.family.feature_matrix(self.state, y, score_y).T
+            gram = left @ self._divide(self.family.feature_matrix(self.state, y, score_y).T, y)
         return gram / self.weight
 
     def from_dual(self, x: Points, score: Points, dual: Values) -> jax.Array:
         """The coefficients of a combination of the kernel's translates."""
-        one = self.family.from_dual if isinstance(self.penalty, NativeNorm) else self.family.adjoint
-        return one(self.state, x, score, dual) / self.weight
+        if isinstance(self.penalty, NativeNorm):
+            return self.family.from_dual(self.state, x, score, dual) / self.weight
+        return self._divide(self.family.adjoint(self.state, x, score, dual), x) / self.weight
+
+    def _divide(self, columns: AnyArray, x: OtherPoints) -> jax.Array:
+        gram = self.gram(x.shape[1])
+        return jnp.asarray(columns) if gram is None else jnp.linalg.solve(gram, columns)
 
 
 def linear_terms(
@@ -68,6 +77,7 @@ def linear_terms(
             f"{type(problem.objective).__name__} looks at draws in a row, as only Exact() does for a "
             "linear family, with a Sample in memory: use that, or objective=LeastSquares()."
         )
+    _check_quadratic(problem)
     m = problem.x.shape[0] if count is None else count
     factor = m * problem.objective.penalty_factor(m)
     each = zip(problem.family.terms, problem.penalties, strict=True)
@@ -89,6 +99,26 @@ def check_linear(problem: Problem) -> None:
             f"{type(problem.family).__name__} is not linear in its parameters, so there is no linear "
             "system to solve: use the Stochastic solver."
         )
+
+
+def not_quadratic(problem: Problem) -> str | None:
+    """The name of a loss or penalty that is no quadratic form, so that there is no linear system."""
+    parts = (problem.objective, *problem.penalties)
+    return next((type(part).__name__ for part in parts if not part.is_quadratic), None)
+
+
+def _check_quadratic(problem: Problem) -> None:
+    name = not_quadratic(problem)
+    if name is None:
+        return
+    instead = "objective=LeastSquares()"
+    if problem.objective.is_quadratic:
+        instead = "a penalty such as Ridge or NativeNorm"
+    raise TypeError(
+        f"{name} is not declared as a quadratic form, so there is no linear system to solve: use the "
+        f"Stochastic solver, in fit or estimate with a Sample in memory, or {instead}. If it is a quadratic "
+        "form, set is_quadratic = True in its class."
+    )
 
 
 def unknowns(problem: Problem) -> tuple[int, int]:

@@ -9,7 +9,6 @@ import numpy as np
 from jax.scipy.linalg import block_diag
 
 from .._types import Coefficients, Points
-from ..objectives import NativeNorm
 from ._linear_system import Term
 
 
@@ -52,7 +51,7 @@ class NystromColumns(eqx.Module):
         dim = self.landmarks[0].shape[1]
         parts = []
         for term in self._terms(False):
-            own = _gram(term) if isinstance(term.penalty, NativeNorm) else None
+            own = _gram(term, dim)
             own = np.eye(term.size(dim)) if own is None else np.asarray(own)
             parts.append(own * (0.0 if term.is_free else float(term.weight)))
         if any(self.wide):
@@ -83,8 +82,8 @@ class NystromColumns(eqx.Module):
 
 
 @eqx.filter_jit
-def _gram(term: Term) -> jax.Array | None:
-    return term.family.gram(term.state)
+def _gram(term: Term, dim: int) -> jax.Array | None:
+    return term.gram(dim)
 
 
 def nystrom_terms(

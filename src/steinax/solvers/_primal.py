@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import block_diag, cho_solve, solve_triangular
 
 from .._types import AnyArray, Coefficients, Points, Values
+from ._blocks import each_fold, flat
 from ._columns import Columns, columns
 from ._linear_system import Term
 from ._problem import Folds, LeftOut
@@ -31,7 +32,7 @@ class Primal(eqx.Module):
 
     def solve(self, f: Values) -> tuple[jax.Array, jax.Array]:
         """The intercepts (k,), and the coefficients of all terms (p, k)."""
-        w, _ = _least_squares(self.gram, self.columns, self.penalty, f)
+        w, _ = _least_squares(self.gram, self.columns, self.penalty, f, jnp.ones((), f.dtype))
         w = w / self.size[:, None]
         return w[0], split_back(self.parts, w[1:])
 
@@ -41,18 +42,18 @@ class Primal(eqx.Module):
         And its variance in units of the noise, $1 + a^\top (A^\top A + P)^{-1} a$ for a draw's row $a$,
         and the intercepts.
         """
-        parts, variance, intercepts = [], [], []
-        for start, stop in folds:
-            inside = self.columns[start:stop]
+
+        def without(own: AnyArray, inside: AnyArray) -> tuple[jax.Array, jax.Array, jax.Array]:
             gram = self.gram - inside.T @ inside
-            mask = jnp.ones(len(f), f.dtype).at[start:stop].set(0.0)[:, None]
-            w, factor = _least_squares(gram, self.columns * mask, self.penalty, f * mask)
-            own = None if self.root is None else self.root[start:stop]
-            parts.append(unscaled(f[start:stop] - inside[:, 1:] @ w[1:], own))
+            mask = jnp.ones(len(f), f.dtype).at[own].set(0.0)[:, None]
+            w, factor = _least_squares(gram, self.columns, self.penalty, f, mask)
             spread = 1 + jnp.sum(solve_triangular(factor, inside.T, lower=True) ** 2, axis=0)
-            variance.append(spread if own is None else spread / own**2)
-            intercepts.append(w[0] / self.size[0])
-        return LeftOut(jnp.concatenate(parts), jnp.concatenate(variance), jnp.stack(intercepts))
+            return f[own] - inside[:, 1:] @ w[1:], spread, w[0] / self.size[0]
+
+        rest, spread, intercepts = each_fold(without, self.columns, folds)
+        rest, variance = unscaled(flat(rest, folds), self.root), flat(spread, folds)
+        variance = variance if self.root is None else variance / self.root**2
+        return LeftOut(rest, variance, intercepts)
 
 
 def primal(terms: tuple[Term, ...], x: Points, score: Points, root: Root = None) -> Primal:
@@ -79,13 +80,13 @@ def split_back(parts: tuple[Columns, ...], w: Coefficients) -> jax.Array:
 
 
 def _least_squares(
-    gram: AnyArray, columns: AnyArray, penalty: AnyArray, f: Values
+    gram: AnyArray, columns: AnyArray, penalty: AnyArray, f: Values, mask: AnyArray
 ) -> tuple[jax.Array, jax.Array]:
-    """The solution, and the factor of the normal equations."""
+    """The solution, and the factor of the normal equations; the mask is 0 for draws left out, (n, 1)."""
     floor = 8 * jnp.finfo(gram.dtype).eps * len(gram)
     factor = jnp.linalg.cholesky(gram + floor * jnp.eye(len(gram), dtype=gram.dtype))
-    w = cho_solve((factor, True), columns.T @ f)
+    w = cho_solve((factor, True), columns.T @ (mask * f))
     for _ in range(REFINEMENTS):
-        downhill = columns.T @ (f - columns @ w) - penalty @ w
+        downhill = columns.T @ (mask * (f - columns @ w)) - penalty @ w
         w = w + cho_solve((factor, True), downhill)
     return w, factor

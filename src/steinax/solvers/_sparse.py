@@ -7,7 +7,7 @@ import numpy as np
 
 from .._require import require
 from .._types import AnyArray, Key
-from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
+from ..objectives import AbstractPenalty, MeanSquare, NoPenalty
 from ..working._blas import one_blas_thread
 from ._base import AbstractSolver, Solution, linear_solution
 from ._linear_system import Term, linear_terms
@@ -84,7 +84,7 @@ class Sparse(AbstractSolver):
             )
         terms, parts = _features(problem)
         each = zip(terms, parts, strict=True)
-        penalties = [_quadratic(term, part) for term, part in each]
+        penalties = [_quadratic(term, part, problem.x.shape[1]) for term, part in each]
         shares = np.geomspace(1.0, SMALLEST, self.length) / self.l1_ratio
         f = np.asarray(problem.f, np.float64)
         with one_blas_thread():  # the systems are small, and threads would wait for each other
@@ -107,10 +107,10 @@ def _features(problem: Problem) -> tuple[tuple[Term, ...], list[jax.Array]]:
     return terms, [term.family.feature_matrix(term.state, *points) for term in terms]
 
 
-def _quadratic(term: Term, features: AnyArray) -> np.ndarray:
+def _quadratic(term: Term, features: AnyArray, dim: int) -> np.ndarray:
     """The matrix of a term's penalty, in units in which the loss is a plain sum of squares."""
     size, weight = features.shape[1], float(term.weight)
     if isinstance(term.penalty, MeanSquare):
         return weight / len(features) * np.asarray(features.T @ features)
-    gram = term.family.gram(term.state) if isinstance(term.penalty, NativeNorm) else None
+    gram = term.gram(dim)
     return weight * (np.eye(size) if gram is None else np.asarray(gram))

@@ -8,7 +8,7 @@ from .._types import Key
 from ..families import AbstractLinearFamily
 from ._base import AbstractSolver, Solution, linear_solution
 from ._general import adam, train_family
-from ._linear_system import fitted_values, linear_terms
+from ._linear_system import fitted_values, linear_terms, not_quadratic
 from ._optax_descent import optax_descent
 from ._optimiser import Optimiser
 from ._point_saga import deal, point_saga, point_saga_with_rest
@@ -28,7 +28,9 @@ class Stochastic(AbstractSolver):
     which the loss is nearly round (whitened by the features' moments on up to 1,000 landmark
     draws), by Point-SAGA, whose step needs no rate and whose noise dies out. For any other family
     it is Adam at a few rates side by side, each decayed to zero; the best iterate on held-out draws
-    is kept, and as much of each control variate as those draws bear out.
+    is kept, and for a quadratic loss as much of each control variate as those draws bear out. So it
+    is too for a linear family with a loss or penalty that is not a quadratic form. Adam sees
+    integrands of mean 0 and variance 1.
 
     Args:
         optimiser: any of optax; its own rate is used as it is.
@@ -68,7 +70,7 @@ class Stochastic(AbstractSolver):
             raise ValueError(f"hold_out={self.hold_out}: it must lie between 0 and 1.")
 
     def solve(self, problem: Problem, key: Key) -> Solution:
-        linear = isinstance(problem.family, AbstractLinearFamily)
+        linear = isinstance(problem.family, AbstractLinearFamily) and not_quadratic(problem) is None
         if linear and self.precondition and not self.train_hyperparameters:
             return self._solve_linear(problem, key)
         steps = ceil(problem.x.shape[0] / self.batch_size)
