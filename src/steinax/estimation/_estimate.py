@@ -55,8 +55,10 @@ def estimate(
     are self-normalised weighted ones, the plain too.
 
     Args:
-        f: the integrands: a name, a function of one draw, an array, or a dict of these. Arrays of zarr,
-            dask, h5py and xarray stay where they are until some of their columns are needed.
+        f: the integrands: a name, a function of one draw, an array, or a dict of these. A function gets
+            variables by the names of its arguments, `lambda mu, tau: mu / tau`, or the whole draw, `lambda x:
+            ...`. If a variable is called x, write `lambda x, /:` for the whole draw and `lambda *, x:` for the
+            variable. Arrays of zarr, dask, h5py and xarray stay where they are until they are needed.
         sample: the draws and scores, in memory or as a stream of blocks.
         family: of control variates; chosen from the draws by default (for a stream
             `Polynomial(2)`). The arguments below go with a family of your own.
