@@ -178,9 +178,9 @@ def _check_draw(argument: inspect.Parameter, values: np.ndarray | None, sample: 
         return
     if not np.array_equal(values.reshape(sample.size, -1).astype(sample.dtype), sample.x):
         raise ValueError(
-            f"a function of x alone is ambiguous: x is the whole draw, of {sample.dim} numbers, but the sample "
-            "also has a variable called x. For the whole draw write lambda x, /: ... or def f(x, /). For the "
-            "variable write lambda *, x: ... or def f(*, x)."
+            f"a function of x alone is ambiguous: x is the whole draw, of {sample.dim} numbers, and the "
+            "sample has a variable called x. For the whole draw write lambda x, /: ... or def f(x, /). For "
+            "the variable write lambda *, x: ... or def f(*, x)."
         )
 
 

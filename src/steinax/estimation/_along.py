@@ -90,9 +90,7 @@ def _tried(recipe: Recipe, features: np.ndarray, f: np.ndarray, folds: Folds) ->
     return side_by_side(trials)
 
 
-def _some_tried(
-    recipe: Recipe, features: np.ndarray, f: np.ndarray, folds: Folds
-) -> list[Trial]:
+def _some_tried(recipe: Recipe, features: np.ndarray, f: np.ndarray, folds: Folds) -> list[Trial]:
     """A trial for each of some integrands, (k, n, p); none for one whose columns are dependent."""
     found = cross_fit(features, f, folds)
     if found is not None:
