@@ -149,7 +149,7 @@ def _given(problem: Problem, integrands: int, solver: AbstractSolver) -> tuple[f
 
 def _automatic(n: int, dim: int) -> tuple[float, float]:
     """The same for the search: what is held of all candidates, and of those that are made at once."""
-    system = FACTORS * float(n) ** 2 if n <= WHOLE else 2.0 * n * 1000
+    system = FACTORS * float(n) ** 2 if n <= WHOLE else 3.0 * n * 1000
     train = n * (1 - 1 / MANY_FOLDS)
     degrees = sum(affordable(degree, dim, train) for degree in (0, 1, 2, 3))
     grid = sum((len(one.factors) + 2) * len(one.degrees) for one in GRIDS) * len(NOISES)
