@@ -17,6 +17,7 @@ GIVEN = ("Polynomial(2) + KernelTranslates()", "Polynomial(2)")
 ELSEWHERE = (
     (1000, 5, 10_000, GIVEN),
     (4000, 10, 5000, GIVEN),
+    (400, 3, 600, ("chosen",)),
     (1000, 5, 1000, ("chosen",)),
     (2000, 10, 200, ("chosen",)),
 )

@@ -85,3 +85,30 @@ class TestRefuses:
         other = sx.data.integrands("x", sx.Sample(X[:, :10], -X[:, :10]))
         with pytest.raises(ValueError, match=r"\(chain, draw\)|another sample"):
             sx.data.integrands(other, SAMPLE)
+
+
+class TestNamedX:
+    """An argument called x stands for the whole draw; a variable may have that name too."""
+
+    DRAWS = np.random.default_rng(0).normal(size=(2, 50, 2))
+    SAMPLE = sx.Sample(DRAWS, -DRAWS, names=["x", "y"])
+
+    def _values(self, f, sample: sx.Sample = SAMPLE) -> np.ndarray:
+        return sx.data.integrands(f, sample).values
+
+    def test_a_function_of_it_alone_is_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"lambda x, /: .* lambda \*, x: "):
+            self._values(lambda x: (x**2).sum())
+
+    def test_both_meanings_can_be_written(self) -> None:
+        whole, variable = self._values(lambda x, /: (x**2).sum()), self._values(lambda *, x: x**2)
+        np.testing.assert_allclose(whole[..., 0], (self.DRAWS**2).sum(axis=-1))
+        np.testing.assert_allclose(variable[..., 0], self.DRAWS[..., 0] ** 2)
+
+    def test_nothing_is_ambiguous_where_it_is_all_of_the_draw(self) -> None:
+        alone = sx.Sample(self.DRAWS[..., :1], -self.DRAWS[..., :1], names=["x"])
+        np.testing.assert_allclose(self._values(lambda x: x**2, alone), self.DRAWS[..., :1] ** 2)
+
+    def test_several_arguments_are_variables(self) -> None:
+        found = self._values(lambda x, y: x - y)
+        np.testing.assert_allclose(found[..., 0], self.DRAWS[..., 0] - self.DRAWS[..., 1])

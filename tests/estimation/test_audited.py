@@ -70,6 +70,15 @@ class TestGoesOn:
         assert found.audit.passed
         assert "audit passed" in repr(found)
 
+    def test_a_derived_estimate_keeps_the_failed_audit(self) -> None:
+        with pytest.warns(sx.AuditWarning):
+            found = sx.estimate("x", WRONG, FAMILY, audit="warn")
+        name = found.names[0]
+        twice = found.derived({"twice": lambda mean: 2 * mean[name]})
+        assert twice.audit is found.audit is not None
+        assert not twice.audit.passed
+        assert "audit failed" in repr(twice)
+
     def test_with_a_warning(self) -> None:
         with pytest.warns(sx.AuditWarning, match="audit failed"):
             found = sx.estimate("x", WRONG, FAMILY, audit="warn")

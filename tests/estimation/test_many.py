@@ -169,6 +169,18 @@ class TestPlan:
         with pytest.raises(MemoryError, match="Give a larger `memory`"):
             sx.estimate({"f": F}, SAMPLE, sx.Polynomial(2), memory=1e6)
 
+    def test_the_solver_is_asked_what_it_takes(self) -> None:
+        """Exact, in dual form, a factorisation of 6,000 draws takes more than there is."""
+        x = np.random.default_rng(0).normal(size=(4, 1500, 1))
+        sample, f = sx.Sample(x, -x), {"f": x[..., 0] ** 2}
+        with pytest.raises(MemoryError, match="to fit"):
+            sx.estimate(f, sample, sx.KernelTranslates(), solver=sx.Exact(dual=True), memory=6e8)
+        few = sx.Nystrom(20)
+        plan = sx.estimation.memory_plan(f, sample, sx.KernelTranslates(), solver=few, memory=6e8)
+        assert plan.total < 3e8
+        found = sx.estimate(f, sample, sx.KernelTranslates(), solver=few, memory=6e8)
+        assert abs(found.value[0] - 1) < 5 * found.mcse[0]  # false alarm 6e-7
+
     def test_a_factorisation_that_cannot_fit_is_refused(self) -> None:
         n = 4 * 60
         few = plan_blocks(K, SAMPLE, None, 0, 4e9)

@@ -44,7 +44,7 @@ def hard() -> tuple[list[Trial], list[Trial]]:
     """Candidates without a kernel, and what the search adds to them."""
     arena, found = _hard()
     with precision(np.float64):
-        return found, search(arena, found, SPREAD, WIDER_SPREAD)
+        return found, list(search(arena, found, SPREAD, WIDER_SPREAD))
 
 
 class TestHard:
@@ -52,7 +52,25 @@ class TestHard:
         tried = _tried(hard[1])
         starts = [*SPREAD, *WIDER_SPREAD]
         assert tried[: len(starts)] == starts
-        assert len(starts) < len(tried) <= len(starts) + STEPS
+        assert len(tried) > len(starts)
+        for i in range(len(hard[1][0].variance)):
+            asked = _tried([one for one in hard[1] if one.asked is None or one.asked[i]])
+            assert len(asked) <= len(starts) + STEPS
+
+    def test_each_integrand_sees_only_what_it_asked_for(self, hard) -> None:
+        """What one asks for alone is what it sees in company, and its variances are the same."""
+        with precision(np.float64):
+            arena, found = _hard()
+            alone = replace(arena, f=arena.f[:, 1:2])
+            first = [alone.trial(one.recipe) for one in found]
+            own = {
+                one.recipe: one.variance[0] for one in search(alone, first, SPREAD, WIDER_SPREAD)
+            }
+        shared = {one.recipe: one.variance[1] for one in hard[1] if one.usable[1]}
+        assert own.keys() == shared.keys()
+        assert len(shared) < len({one.recipe for one in hard[1]})
+        ours, theirs = ([each[recipe] for recipe in own] for each in (own, shared))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
     def test_each_step_is_one_move_from_what_was_tried_before(self, hard) -> None:
         tried = _tried(hard[1])
@@ -76,7 +94,7 @@ def test_nothing_more_is_tried_where_the_first_leave_nothing() -> None:
     x = np.random.default_rng(0).normal(size=(CHAINS, LENGTH, 2))
     arena, found = _of(sx.Sample(x, -x), lambda x: x**2)
     with precision(np.float64):
-        tried = _tried(search(arena, found, SPREAD, WIDER_SPREAD))
+        tried = _tried(list(search(arena, found, SPREAD, WIDER_SPREAD)))
     assert tried[: len(SPREAD)] == list(SPREAD)
     assert not set(tried) & {Recipe(0, SquaredExponential, 1.0, 1e-4)}
     assert len(tried) <= len(SPREAD) + STEPS
@@ -89,6 +107,6 @@ def test_functions_without_a_variance_are_left_out() -> None:
     short = Recipe(0, ExponentialDotProduct, 0.5, 1e-4)
     assert 0.5 * float(arena.median) < np.sqrt(2)
     with precision(np.float64):
-        tried = _tried(search(arena, found, [short, SPREAD[0]]))
+        tried = _tried(list(search(arena, found, [short, SPREAD[0]])))
     assert short not in tried
     assert tried[0] == SPREAD[0]

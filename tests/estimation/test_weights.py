@@ -61,6 +61,16 @@ class TestWeightsAreTheEstimate:
         primal = sx.weigh(SAMPLE, sx.Polynomial(2)).weights
         np.testing.assert_allclose(weights.reshape(primal.shape), primal, rtol=0, atol=1e-13)
 
+    @pytest.mark.slow
+    def test_a_search_on_float32_is_in_double_precision(self) -> None:
+        """The same draws, rounded before: the search of both makes the same weights."""
+        small = TARGET.sample(0, chains=4, length=60, dtype=np.float32)
+        same = sx.Sample(small.draws.astype(np.float64), small.scores.astype(np.float64))
+        ours, theirs = sx.weigh(small), sx.weigh(same)
+        assert ours.chosen == theirs.chosen
+        np.testing.assert_allclose(ours.weights, theirs.weights, rtol=1e-6, atol=1e-10)
+        assert ours.mean("x").mcse.dtype == np.float64
+
     def test_float32_to_four_digits(self) -> None:
         small = TARGET.sample(0, chains=4, length=60, dtype=np.float32)
         found = sx.weigh(small, sx.Polynomial(2)).sd("x")

@@ -29,6 +29,7 @@ _NEEDS_VALUES = (
     jax.errors.TracerIntegerConversionError,
     jax.errors.ConcretizationTypeError,
 )
+DRAW = "x"  # the argument that stands for the whole draw
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -163,6 +164,8 @@ def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
     """What a function is to be called with on each draw: variables by name, or the draw itself."""
     names = argument_names(f)
     known = {name: _values(name, sample) for name in names}
+    if names == [DRAW]:
+        _check_draw(next(p for p in signature if p.name == DRAW), known[DRAW], sample)
     missing = [name for name, values in known.items() if values is None]
     there = known_names(sample) if missing else []
     if there and (len(names) > 1 or get_close_matches(missing[0], there)):
@@ -172,6 +175,18 @@ def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
             "unconstrained draw, (dim,)."
         )
     return sample.x if missing or not names else {name: known[name] for name in names}  # type: ignore
+
+
+def _check_draw(argument: inspect.Parameter, values: np.ndarray | None, sample: Sample) -> None:
+    """Refuse `lambda x: ...` where a variable is called x too, and is not all of the draw."""
+    if argument.kind is inspect.Parameter.KEYWORD_ONLY or values is None:
+        return
+    if not np.array_equal(values.reshape(sample.size, -1).astype(sample.dtype), sample.x):
+        raise ValueError(
+            f"a function of x alone is ambiguous: x is the whole draw, of {sample.dim} numbers, and the "
+            "sample has a variable called x. For the whole draw write lambda x, /: ... or def f(x, /). For "
+            "the variable write lambda *, x: ... or def f(*, x)."
+        )
 
 
 def _values(name: str, sample: Sample) -> np.ndarray | None:

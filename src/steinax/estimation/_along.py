@@ -10,7 +10,7 @@ from ..solvers._problem import LeftOut
 from ._arena import Arena
 from ._least_squares import cross_fit
 from ._recipes import Recipe
-from ._trials import Trial, side_by_side, trial_of
+from ._trials import Trial, no_trial, side_by_side, trial_of
 
 STRENGTHS = 10.0 ** np.arange(-3.0, 1.5, 0.5)  # of the ridge, over the median size of a score
 POWERS = (0, 1, 2, 3)  # of what is along the direction
@@ -76,26 +76,30 @@ def along_directions(arena: Arena) -> list[Trial]:
         best = np.where(better, rest.var(axis=0), best)
         slopes[..., better] = found[..., better]
     features = _features(x, score, slopes, arena.folds)
-    trials = []
-    for power in POWERS:
-        recipe = Recipe(power + 1, along=True)
-        found = _tried(recipe, features[..., : power + 1], f, arena.folds)
-        if found is None:
-            break
-        trials.append(found)
-    return trials
+    return [
+        _tried(Recipe(power + 1, along=True), features[..., : power + 1], f, arena.folds)
+        for power in POWERS
+    ]
 
 
-def _tried(recipe: Recipe, features: np.ndarray, f: np.ndarray, folds: Folds) -> Trial | None:
-    """Each integrand on columns of its own, (n, k, p); None where they are not independent."""
+def _tried(recipe: Recipe, features: np.ndarray, f: np.ndarray, folds: Folds) -> Trial:
+    """Each integrand on columns of its own, (n, k, p)."""
     trials = []
     for start in range(0, f.shape[1], TOGETHER):
         some = slice(start, start + TOGETHER)
-        found = cross_fit(features[:, some].swapaxes(0, 1), f.T[some, :, None], folds)
-        if found is None:
-            return None
-        trials += [trial_of(recipe, LeftOut(*one)) for one in zip(*found, strict=True)]
+        trials += _some_tried(recipe, features[:, some].swapaxes(0, 1), f.T[some, :, None], folds)
     return side_by_side(trials)
+
+
+def _some_tried(recipe: Recipe, features: np.ndarray, f: np.ndarray, folds: Folds) -> list[Trial]:
+    """A trial for each of some integrands, (k, n, p); none for one whose columns are dependent."""
+    found = cross_fit(features, f, folds)
+    if found is not None:
+        return [trial_of(recipe, LeftOut(*one)) for one in zip(*found, strict=True)]
+    if len(f) == 1:
+        return [no_trial(recipe, f.shape[1], folds)]
+    parts = zip(features, f, strict=True)
+    return [one for x, y in parts for one in _some_tried(recipe, x[None], y[None], folds)]
 
 
 def _decomposed(score: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

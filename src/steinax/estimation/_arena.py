@@ -1,5 +1,6 @@
 """Where candidates are tried: draws, integrands and folds."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,11 +23,14 @@ from ._large import landmark_errors
 from ._least_squares import cross_fit
 from ._matrices import columns_of, gram_of, median_variance, thinned
 from ._recipes import NOISES, POLYNOMIAL_NOISES, Grid, Recipe, affordable, polynomial_size
-from ._trials import Trial, plain_trial, trial_of
+from ._trials import Trial, for_those, noted, plain_trial, trial_of
 
 WHOLE = 3000  # draws up to which kernels are centred on all of them
 COLUMNS = 120  # of a cubic polynomial beside a kernel
 NARROWEST, WIDEST = 0.25, 256.0  # as far as a grid may widen itself
+
+# A length-scale, the integrands that asked for it, and the least variance that each has with it.
+type Seen = tuple[float, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -66,27 +70,29 @@ class Arena:
         cubic = self.affords(3) and polynomial_size(3, dim) <= COLUMNS
         return (*cheap, 3) if cubic else tuple(cheap)
 
-    def survey(self, grids: tuple[Grid, ...], widen: bool) -> list[Trial]:
+    def survey(self, grids: tuple[Grid, ...], widen: bool) -> Iterator[Trial]:
         """Every candidate of some grids.
 
-        One eigendecomposition serves all penalties of a kernel, and all polynomials beside it.
+        One eigendecomposition serves all penalties of a kernel, and all polynomials beside it. A
+        length-scale beyond a grid is for the integrands that asked for it.
 
         Args:
             grids: of candidates.
             widen: whether length-scales go on growing while the best is the longest; they always
                 go on shrinking while the best is the shortest.
         """
-        found: list[Trial] = []
+        everyone = np.ones(self.f.shape[1], bool)
         for grid in grids:
-            mine: list[Trial] = []
+            seen: list[Seen] = []
             least = self.least_factor(grid.kernel)
-            waiting = [factor for factor in grid.factors if factor >= least]
+            waiting = [(factor, everyone) for factor in grid.factors if factor >= least]
             while waiting:
-                mine += self._penalties(grid, waiting.pop(0))
+                factor, asked = waiting.pop(0)
+                best = np.full(len(asked), np.inf)
+                yield from noted(for_those(self._penalties(grid, factor), asked), best)
+                seen.append((factor, asked, best))
                 if not waiting:
-                    waiting = _beyond(mine, least, widen)
-            found += mine
-        return found
+                    waiting = _beyond(seen, least, widen)
 
     def least_factor(self, kernel: type[AbstractKernel] | None) -> float:
         r"""The shortest length-scale that a kernel may have, over the median distance.
@@ -97,7 +103,7 @@ class Arena:
         """
         if kernel is not ExponentialDotProduct:
             return NARROWEST
-        return max(float(np.sqrt(2) / self.median), NARROWEST)
+        return max(float(np.sqrt(2)) / float(self.median), NARROWEST)
 
     def _penalties(self, grid: Grid, factor: float) -> list[Trial]:
         """Every polynomial and penalty with one kernel."""
@@ -233,16 +239,21 @@ def straightened(sample: Sample) -> tuple[np.ndarray, np.ndarray, bool]:
     return x, score, True
 
 
-def _beyond(trials: list[Trial], least: float, widen: bool) -> list[float]:
-    """The next length-scales, where the best of an integrand lies on the edge of the grid."""
-    if not trials:
+def _beyond(seen: list[Seen], least: float, widen: bool) -> list[tuple[float, np.ndarray]]:
+    """The next length-scales, and the integrands whose best lies on the edge of what they tried."""
+    if not seen:
         return []
-    factors = np.array([trial.recipe.factor for trial in trials])
-    best = factors[np.argmin([trial.variance for trial in trials], axis=0)]
-    low, high = factors.min(), factors.max()
-    shorter = [low / 2] if np.any(best == low) and low / 2 >= least else []
-    longer = [2 * high] if widen and np.any(best == high) and 2 * high <= WIDEST else []
-    return shorter + longer
+    factors, asked, variance = (np.array(part) for part in zip(*seen, strict=True))
+    tried = np.where(asked, factors[:, None], np.nan)
+    best = factors[variance.argmin(axis=0)]
+    low, high = np.fmin.reduce(tried), np.fmax.reduce(tried)
+    shorter = np.where((best == low) & (low / 2 >= least), low / 2, np.nan)
+    longer = np.where((best == high) & (2 * high <= WIDEST) & widen, 2 * high, np.nan)
+    return [
+        (float(factor), edge == factor)
+        for edge in (shorter, longer)
+        for factor in np.unique(edge[np.isfinite(edge)])
+    ]
 
 
 def _polynomial(degree: int) -> Polynomial | None:

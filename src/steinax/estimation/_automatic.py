@@ -1,5 +1,6 @@
 """The estimate with nothing given: coordinates, candidates and their choice."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -16,19 +17,18 @@ from ..solvers._rows import root_of
 from ._along import along_directions
 from ._arena import WHOLE, Arena, straightened
 from ._choice import Choice
-from ._directions import INTEGRANDS, directional
+from ._directions import bent, directional
 from ._question import ask
 from ._quick import polynomials, quick_arena
 from ._recipes import GRIDS, SPREAD, SPREAD_OF_PAIRS, WIDER_SPREAD, Recipe, polynomial_size
 from ._search import search
-from ._trials import Trial, shortlist
+from ._trials import Trial, for_those, shortlist
 
 PILOT = 240  # draws on which every kernel is tried first, where there are too many for all pairs
 FEW = 480  # draws up to which every kernel is tried on all
 COLUMNS = 120  # of a polynomial that is tried alone
 MANY_COLUMNS = 500  # the same, where draws are many
 MANY = 30_000  # draws beyond which only polynomials are tried
-SHORTLIST = 3  # kernels that go on from the pilot to all draws
 DIMENSIONS = 30  # from which on a kernel of all coordinates is too coarse
 FEW_DIMENSIONS = 5  # below it many kernels are tried, from it on functions of pairs of coordinates
 LONGEST = 1500  # draws for which many are
@@ -69,11 +69,10 @@ def for_all(wanted: Integrands, sample: Sample) -> tuple[DualMap, str, str]:
         )
     plain = chain_statistics(linearised(wanted.values, sample.weights))
     choice, arena = automatic(wanted, sample, plain.ess)
-    left = choice.candidates().left
-    own = [trial.recipe.of_each_integrand for trial in choice.trials]
-    score = np.log(np.maximum(left, NOTHING)).mean(axis=1)
-    best = int(np.argmin(np.where((left.max(axis=1) <= WORST) & ~np.array(own), score, np.inf)))
-    recipe = choice.trials[best].recipe
+    own = np.array([recipe.of_each_integrand for recipe in choice.recipes])
+    score = np.log(np.maximum(choice.left, NOTHING)).mean(axis=1)
+    serves = (choice.left.max(axis=1) <= WORST) & ~own
+    recipe = choice.recipes[int(np.argmin(np.where(serves, score, np.inf)))]
     return arena.linear_map(recipe), str(recipe), choice.note
 
 
@@ -91,55 +90,65 @@ def _arena(sample: Sample, f: np.ndarray, folds: Folds) -> Arena:
     return Arena(x, score, jnp.asarray(f), folds, median, scaled, straight, root)
 
 
-def _quick_trials(arena: Arena) -> list[Trial]:
+def _quick_trials(arena: Arena) -> Iterator[Trial]:
     """Plain Monte Carlo and polynomials; where dimensions are many, those along directions too."""
-    trials = polynomials(arena)
+    yield from polynomials(arena)
     n, dim = arena.x.shape
-    along = dim >= DIMENSIONS and n <= WHOLE and arena.root is None
-    return trials + along_directions(arena) if along else trials
+    if dim >= DIMENSIONS and n <= WHOLE and arena.root is None:
+        yield from along_directions(arena)
 
 
-def _trials(arena: Arena) -> list[Trial]:
+def _trials(arena: Arena) -> Iterator[Trial]:
     """Plain Monte Carlo, polynomials and kernels: all of a grid, or what a search finds."""
     n, dim = arena.x.shape
     columns = COLUMNS if n <= WHOLE else MANY_COLUMNS
     degrees = [degree for degree in (0, 1, 2, 3) if polynomial_size(degree, dim) <= columns]
     trials = list(filter(None, map(arena.trial, map(Recipe, filter(arena.affords, degrees)))))
+    yield from trials
     if n < 2 * len(arena.folds) or n > MANY:
-        return trials
+        return
     if dim >= DIMENSIONS and n <= WHOLE:
-        return trials + _in_many_dimensions(arena)
-    if n <= FEW:
-        return trials + arena.survey(GRIDS, widen=True)
-    if n <= WHOLE:
-        if dim < FEW_DIMENSIONS:
-            return trials + search(arena, trials, SPREAD, WIDER_SPREAD if n <= LONGEST else ())
-        return trials + search(arena, trials, SPREAD + SPREAD_OF_PAIRS)
-    pilot = arena.thinned(PILOT)
-    for recipe in shortlist(pilot.survey(GRIDS, widen=False), SHORTLIST):
-        trials += _grown(arena, pilot, recipe)
-    return trials
+        yield from _in_many_dimensions(arena)
+    elif n <= FEW:
+        yield from arena.survey(GRIDS, widen=True)
+    elif n <= WHOLE and dim < FEW_DIMENSIONS:
+        yield from search(arena, trials, SPREAD, WIDER_SPREAD if n <= LONGEST else ())
+    elif n <= WHOLE:
+        yield from search(arena, trials, SPREAD + SPREAD_OF_PAIRS)
+    else:
+        yield from _from_pilot(arena)
 
 
-def _in_many_dimensions(arena: Arena) -> list[Trial]:
+def _in_many_dimensions(arena: Arena) -> Iterator[Trial]:
     """Where a kernel of all coordinates is too coarse: directions, and a quadratic with a penalty.
 
     Draws with weights get the quadratic alone.
     """
-    if arena.root is not None:
-        return arena.penalised(2)
-    trials = along_directions(arena) + arena.penalised(2)
-    if arena.affords(1) and arena.f.shape[1] <= INTEGRANDS:
-        trials.append(directional(arena))
-    return trials
+    yield from arena.penalised(2)
+    if arena.root is None:
+        along = along_directions(arena)
+        yield from along
+        some = bent(along)
+        if some.any() and arena.affords(1):
+            yield directional(arena, some)
 
 
-def _grown(arena: Arena, pilot: Arena, recipe: Recipe) -> list[Trial]:
+def _from_pilot(arena: Arena) -> Iterator[Trial]:
+    """What serves each integrand best on a few draws, on all of them."""
+    pilot = arena.thinned(PILOT)
+    asked: dict[Recipe, np.ndarray] = {}
+    for recipe, mine in shortlist(pilot.survey(GRIDS, widen=False)):
+        grown = _grown(arena, pilot, recipe)
+        asked[grown] = mine | asked.get(grown, False)
+    for recipe, mine in asked.items():
+        yield from for_those(filter(None, [arena.trial(recipe)]), mine)
+
+
+def _grown(arena: Arena, pilot: Arena, recipe: Recipe) -> Recipe:
     """A pilot's recipe for all draws, where they are many: they bear finer detail."""
     if recipe.factor > 1:
         finer = max(recipe.factor / 2, arena.least_factor(recipe.kernel))
         recipe = replace(recipe, factor=finer)
     if recipe.degree == 1 and arena.affords(2) and not pilot.affords(2):
         recipe = replace(recipe, degree=2)
-    trial = arena.trial(recipe)
-    return [] if trial is None else [trial]
+    return recipe

@@ -9,7 +9,8 @@ class Candidates(eqx.Module):
     """What an automatic estimate tried on all draws, how it scored and how it was mixed: print it.
 
     Attributes:
-        left: the held-out variance that each leaves, as a part of the plain one, (candidate, k).
+        left: the held-out variance that each leaves, as a part of the plain one, (candidate, k); NaN
+            where an integrand's own search did not lead to it.
         mixture: the weight of each in each integrand's control variate, (candidate, k).
         names: of the candidates, plain Monte Carlo first.
 
@@ -27,8 +28,16 @@ class Candidates(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
 
     def of(self, some: list[int]) -> "Candidates":
-        """The same for some of the integrands."""
-        return Candidates(self.left[:, some], self.mixture[:, some], self.names)
+        """What was tried for some of the integrands."""
+        left = np.asarray(self.left)[:, some]
+        rows = np.flatnonzero(~np.isnan(left).all(axis=1))
+        mixture, names = np.asarray(self.mixture)[:, some], tuple(self.names[i] for i in rows)
+        return Candidates(left[rows], mixture[rows], names)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The geometric mean of `left` over the integrands that it was tried for, (candidate,)."""
+        return np.exp(np.nanmean(np.log(np.maximum(self.left, np.finfo(float).tiny)), axis=1))
 
     def __repr__(self) -> str:
         heading = "variance left (geometric mean)  weight  candidate"
@@ -43,7 +52,5 @@ class Candidates(eqx.Module):
 
     def _rows(self) -> list[tuple[str, str, str]]:
         """Name, variance left and weight of each, the best first."""
-        tiny = np.finfo(float).tiny
-        mean = np.exp(np.log(np.maximum(self.left, tiny)).mean(axis=1))
-        weight = 100 * np.asarray(self.mixture).mean(axis=1)
+        mean, weight = self.mean, 100 * np.asarray(self.mixture).mean(axis=1)
         return [(self.names[i], f"{mean[i]:.3g}", f"{weight[i]:.0f}%") for i in mean.argsort()]

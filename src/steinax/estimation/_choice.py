@@ -1,5 +1,7 @@
 """The best candidates for each integrand, mixed, and how far all of them disagree."""
 
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,11 +9,10 @@ import numpy as np
 from .._types import AnyArray
 from ..solvers import Folds
 from ._candidates import Candidates
-from ._stability import moves
+from ._pool import Pool
 from ._trials import Tried
 
 MARGIN = 3.0  # standard errors below the plain variance that a control variate must be, roughly
-MIXED = 8  # candidates at most in a mixture
 NEAR = 4.0  # times the least variance: what a candidate of a mixture may have
 STEPS = 200  # of the search for the weights of a mixture
 
@@ -21,7 +22,9 @@ class Choice[R]:
     """For each integrand a mixture of candidates, and the variance that its series does not show.
 
     Attributes:
-        trials: all candidates that were tried on all draws.
+        recipes: of all candidates that were tried on all draws.
+        variance: that each leaves of each integrand on held-out draws, (trial, k).
+        usable: which integrands asked for it, (trial, k).
         mixture: the weight of each candidate, (trial, k).
         rest: the mixed series f - g, (n, k).
         instability: the variance of the estimate that comes from how far the fits move, (k,).
@@ -29,7 +32,9 @@ class Choice[R]:
         note: how the choice was made.
     """
 
-    trials: list[Tried[R]]
+    recipes: list[R]
+    variance: np.ndarray
+    usable: np.ndarray
     mixture: np.ndarray
     rest: np.ndarray
     instability: np.ndarray
@@ -43,17 +48,21 @@ class Choice[R]:
 
     def _name(self, weights: np.ndarray) -> str:
         more = int((weights > 0.05).sum()) - 1
-        leading = str(self.trials[int(weights.argmax())].recipe)
+        leading = str(self.recipes[int(weights.argmax())])
         return leading if more < 1 else f"{leading}, mixed with {more} more"
+
+    @property
+    def left(self) -> np.ndarray:
+        """The variance that each candidate leaves, as a part of the plain one, (trial, k)."""
+        return self.variance / self.variance[0]
 
     def candidates(self) -> Candidates:
         """What was tried, in terms of the plain variance."""
-        variance = np.array([trial.variance for trial in self.trials])
-        names = tuple(str(trial.recipe) for trial in self.trials)
-        return Candidates(variance / variance[0], self.mixture, names)
+        names = tuple(map(str, self.recipes))
+        return Candidates(np.where(self.usable, self.left, np.nan), self.mixture, names)
 
 
-def choose[R](trials: list[Tried[R]], autocorrelation: AnyArray, folds: Folds) -> Choice[R]:
+def choose[R](trials: Iterable[Tried[R]], autocorrelation: AnyArray, folds: Folds) -> Choice[R]:
     """Mix the candidates of least held-out variance for each integrand.
 
     Plain Monte Carlo alone is the choice unless the mixture is clearly better, judged by all of the
@@ -64,29 +73,24 @@ def choose[R](trials: list[Tried[R]], autocorrelation: AnyArray, folds: Folds) -
         autocorrelation: draws per independent draw, (k,).
         folds: where each starts and stops.
     """
-    variance = np.array([trial.variance for trial in trials])
-    series = np.array([trial.rest for trial in trials])
-    n = series.shape[1]
-    clearly = 1 - MARGIN / np.sqrt(n)
-    mixture = np.zeros_like(variance)
-    order, usable = _best(variance, clearly)
-    moments = np.array(
-        [_moments(series[own, :, i], variance[own, i]) for i, own in enumerate(order.T)]
-    )
-    np.put_along_axis(mixture, order, _mix(moments, usable.T).T, axis=0)
-    rest = np.einsum("jk,jnk->nk", mixture, series)
-    moved = moves(series, np.array([trial.intercepts for trial in trials]), folds)
-    moved[0] = 0.0  # plain averages move as averages do
-    unstable = (np.einsum("jk,jbk->bk", mixture, moved) ** 2).sum(axis=0)
-    errors = variance * autocorrelation / n + (moved**2).sum(axis=1)
-    own = rest.var(axis=0) * autocorrelation / n + unstable
-    apart = series.mean(axis=1) - rest.mean(axis=0)
-    apart = _disagreement(apart, errors, own)
+    coming = iter(trials)
+    pool = Pool(next(coming), autocorrelation, folds)
+    deque(map(pool.add, coming), maxlen=0)  # no candidate is held while the next one is made
+    weights = _mixed(pool)
+    mixture = np.zeros((len(pool.recipes), len(weights)))
+    np.add.at(mixture, (pool.place, np.arange(len(weights))[:, None]), weights)
+    rest = np.einsum("kj,kjn->nk", weights, pool.series)
+    variance, errors = np.array(pool.variance), np.array(pool.error)
+    unstable = (np.einsum("kj,kjb->kb", weights, pool.moved) ** 2).sum(axis=1)
+    own = rest.var(axis=0) * pool.per_draw + unstable
+    apart = _disagreement(np.array(pool.mean) - rest.mean(axis=0), errors, own)
+    clearly = 1 - MARGIN / np.sqrt(len(rest))
     plain = own + apart > clearly * errors[0]
-    mixture[:, plain] = np.eye(len(trials))[:, :1]
-    rest[:, plain] = series[0][:, plain]
+    plain |= pool.least.min(axis=1) >= clearly * variance[0]
+    mixture[:, plain] = np.eye(len(mixture))[:, :1]
+    rest[:, plain] = pool.plain[:, plain]
     unstable, apart = (np.where(plain, 0.0, one) for one in (unstable, apart))
-    return Choice(trials, mixture, rest, unstable, apart)
+    return Choice(pool.recipes, variance, np.array(pool.usable), mixture, rest, unstable, apart)
 
 
 def _disagreement(apart: np.ndarray, errors: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -102,26 +106,21 @@ def _disagreement(apart: np.ndarray, errors: np.ndarray, own: np.ndarray) -> np.
 
     Args:
         apart: $c_j - c$, (trial, k).
-        errors: $v_j$, (trial, k).
+        errors: $v_j$, infinite where a candidate has no say, (trial, k).
         own: $v$, (k,).
     """
     weight = (errors.min(axis=0) / errors) ** 1.5
-    excess = (weight * (apart**2 - 2 * (errors + own))).sum(axis=0) / weight.sum(axis=0)
+    beyond = np.where(np.isfinite(errors), apart**2 - 2 * (errors + own), 0.0)
+    excess = (weight * beyond).sum(axis=0) / weight.sum(axis=0)
     return np.maximum(excess, 0.0)
 
 
-def _best(variance: np.ndarray, ratio: float) -> tuple[np.ndarray, np.ndarray]:
-    """The best few candidates of each integrand, the best first, and which of them are good enough.
-
-    Both (few, k). Where nothing is clearly better than plain Monte Carlo, it comes first, alone.
-    """
-    order = np.argsort(variance, axis=0)[:MIXED]
-    sorted_ = np.take_along_axis(variance, order, axis=0)
-    usable = sorted_ <= NEAR * sorted_[0]
-    plain = sorted_[0] >= ratio * variance[0]
-    order[:, plain] = np.arange(len(order))[:, None]
-    usable[:, plain] = np.arange(len(order))[:, None] == 0
-    return order, usable
+def _mixed(pool: Pool) -> np.ndarray:
+    """The weights of the best few candidates of each integrand, (k, few)."""
+    usable = pool.least <= NEAR * pool.least.min(axis=1, keepdims=True)
+    variance = np.where(np.isfinite(pool.least), pool.least, 1.0)
+    moments = [_moments(*one) for one in zip(pool.series, variance, strict=True)]
+    return _mix(np.array(moments), usable)
 
 
 def _moments(series: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -134,7 +133,11 @@ def _moments(series: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
 
 def _mix(moments: np.ndarray, usable: np.ndarray) -> np.ndarray:
-    """Weights of least variance, none negative, by exponentiated gradients: (k, few).
+    r"""Weights of least variance, none negative, by exponentiated gradients: (k, few).
+
+    Steps are as long as the largest moment allows, $w \propto w \exp(-M w / \max |M|)$. No step
+    then makes the variance larger, and weights depend smoothly on the moments. Longer ones overshoot:
+    rounding errors grow until they decide about the weights.
 
     Args:
         moments: the covariances of the candidates of each integrand, (k, few, few).
@@ -143,9 +146,9 @@ def _mix(moments: np.ndarray, usable: np.ndarray) -> np.ndarray:
     weights = usable / usable.sum(axis=1, keepdims=True)
     both = usable[:, :, None] & usable[:, None, :]
     moments = np.where(both, moments, 0.0)
+    largest = np.abs(moments).max(axis=(1, 2), keepdims=True)
+    moments = moments / np.maximum(largest, np.finfo(float).tiny)
     for _ in range(STEPS):
-        slope = (moments @ weights[..., None])[..., 0]
-        level = np.maximum((weights * slope).sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        weights = weights * np.exp(-0.5 * (slope / level - 1))
+        weights = weights * np.exp(-(moments @ weights[..., None])[..., 0])
         weights /= weights.sum(axis=1, keepdims=True)
     return weights

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._types import AnyArray, Values
 from ..families import KernelTranslates, Polynomial
@@ -11,27 +12,47 @@ from ..solvers._problem import LeftOut
 from ._arena import Arena
 from ._matrices import columns_of, gram_of
 from ._recipes import Recipe
-from ._trials import Trial, side_by_side, trial_of
+from ._trials import Trial, no_trial, side_by_side, trial_of
 
-INTEGRANDS = 32  # each has a factorisation of its own
+DRAWS = 1000  # at most: each integrand has a factorisation of its own
+BENT = 0.9  # of the variance that a linear function leaves, where powers of it leave less
 
 
-def directional(arena: Arena) -> Trial:
+def bent(along: list[Trial]) -> np.ndarray:
+    """The integrands that are far from linear along their directions, (k,), by powers along them.
+
+    None where draws are too many.
+    """
+    if len(along[0].rest) > DRAWS:
+        return np.zeros(len(along[0].variance), bool)
+    linear, *powers = (trial.open_variance for trial in along)
+    return np.min(powers, axis=0) < BENT * linear
+
+
+def directional(arena: Arena, some: np.ndarray) -> Trial:
     r"""A linear polynomial and a kernel along each integrand's own direction.
 
     The direction is that of the coefficients of the best linear control variate, $f \approx c +
     b^\top s$: for a Gaussian the gradient of the smoothed integrand.
+
+    Args:
+        arena: all draws.
+        some: the integrands that have it, (k,).
     """
     columns = columns_of(Polynomial(1), arena.x, arena.score)
     recipe = Recipe(1, Directional, factor=2.0, noise=1.0)
     found = []
     for i, direction in enumerate(_directions(columns, arena.f).T):
+        if not some[i]:
+            found.append(no_trial(recipe, len(arena.x), arena.folds))
+            continue
         kernel = Directional(direction, 2.0, recipe.factor * arena.median)
         gram, size, _ = gram_of(KernelTranslates(kernel), arena.x, arena.score)
         own = arena.f[:, i : i + 1]
         noise, sizes = recipe.noise * size, columns.shape[1:]
-        found.append(held_out_nested(gram, columns, own, noise, arena.folds, sizes))
-    return side_by_side([trial_of(recipe, LeftOut(*(part[0] for part in one))) for one in found])
+        parts = held_out_nested(gram, columns, own, noise, arena.folds, sizes)
+        found.append(trial_of(recipe, LeftOut(*(part[0] for part in parts))))
+    return side_by_side(found)
 
 
 @jax.jit

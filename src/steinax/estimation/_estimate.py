@@ -56,8 +56,11 @@ def estimate(
     are self-normalised weighted ones, the plain too.
 
     Args:
-        f: the integrands: a name, a function of one draw, an array, or a dict of these. Arrays of zarr,
-            dask, h5py and xarray stay where they are until some of their columns are needed.
+        f: the integrands: a name, a function of one draw, an array, or a dict of these. A function gets
+            variables by the names of its arguments, `lambda mu, tau: mu / tau`, or the whole draw,
+            `lambda x: x[0]`. If a variable is called x, write `lambda x, /: x[0]` for the whole draw and
+            `lambda *, x: x` for the variable. Arrays of zarr, dask, h5py and xarray stay where they are
+            until some of their columns are needed.
         sample: the draws and scores, in memory or as a stream of blocks.
         family: of control variates; chosen from the draws by default (for a stream
             `Polynomial(2)`). The arguments below go with a family of your own.
@@ -104,7 +107,7 @@ def estimate(
     with precision(sample.dtype), progress("estimating"):
         penalty = solver.penalty if penalty is None else penalty
         problem, _ = prepare(nothing(sample), sample, family, penalty, objective)
-        plan = plan_blocks(len(found.names), sample, problem, found.extra, memory)
+        plan = plan_blocks(len(found.names), sample, problem, found.extra, memory, solver)
         control = controller(problem, plan, split, sample.chains, solver, random_key(key))
         made = in_blocks(found, plan, lambda wanted: _fitted(wanted, sample, control, problem))
     return with_audit(made, report, audit)

@@ -28,6 +28,7 @@ def memory_plan(
     sample: Sample,
     family: AbstractFamily | None = None,
     *,
+    solver: AbstractSolver | None = None,
     memory: float | None = None,
 ) -> MemoryPlan:
     """How much memory `estimate` will take, and in how many blocks it will read the integrands.
@@ -39,6 +40,7 @@ def memory_plan(
         f: the integrands, as for `estimate`.
         sample: the draws and scores.
         family: of control variates; None where it is chosen from the draws.
+        solver: that goes with the family; `Auto()` by default.
         memory: bytes that may be taken; half of what is free by default.
 
     >>> import numpy as np, steinax as sx
@@ -52,7 +54,7 @@ def memory_plan(
     if family is not None:
         with precision(sample.dtype):
             problem, _ = prepare(nothing(sample), sample, family, None, None)
-    return plan_blocks(len(found.names), sample, problem, found.extra, memory)
+    return plan_blocks(len(found.names), sample, problem, found.extra, memory, solver)
 
 
 def nothing(sample: Sample) -> Integrands:

@@ -10,9 +10,14 @@ import numpy as np
 from ..chains._batches import batch_means
 from ..data import Sample
 from ..families import AbstractLinearFamily
-from ..solvers import Auto, Exact, Problem
+from ..solvers import AbstractSolver, Auto, Exact, Nystrom, Problem, Sparse, Spread
+from ..solvers._conjugate_gradient import KEPT, is_matrix_free
 from ..solvers._linear_system import unknowns
+from ..solvers._nystrom import ROWS
+from ._along import POWERS
 from ._arena import WHOLE
+from ._automatic import DIMENSIONS, FEW, PILOT
+from ._recipes import GRIDS, NOISES, affordable
 
 NUMBER = 8  # bytes
 SHARE = 0.5  # of the memory that is free, where no budget is given
@@ -20,10 +25,14 @@ PROGRAMS = 200e6  # bytes that jax takes to compile and hold its programs
 FACTORS = 5  # matrices of all pairs of draws at once, while one is made, factorised and inverted
 PASSES = 9  # arrays of all draws for each integrand: f, f - g, what lies between, statistics
 PRIMAL = 13  # the same in primal form, where the integrands are masked for every fold
-TRIALS = 14  # of an automatic search on all draws, or a few more
-COPIES = 5  # of the series of each trial
-PILOT_NUMBERS = 60_000  # of an integrand in the trials on few draws
+SEARCH_PROGRAMS = 270e6  # bytes of the programs of an automatic search
+SEARCH_PASSES = (
+    36  # arrays of all draws for each integrand of a search: the best few, what lies between
+)
+COPIES = 1.5  # of the series of the candidates that are made at once
+NOTES = 5  # numbers that are held of each candidate for each integrand
 FOLDS = 8  # of a cross-fit, most often
+MANY_FOLDS = 24  # of a search
 FIELDS = 13  # numbers that an estimate holds for each integrand, batches not counted
 TEXT = 200  # bytes of its name
 
@@ -75,7 +84,12 @@ class MemoryPlan:
 
 
 def plan_blocks(
-    integrands: int, sample: Sample, problem: Problem | None, extra: int, memory: float | None
+    integrands: int,
+    sample: Sample,
+    problem: Problem | None,
+    extra: int,
+    memory: float | None,
+    solver: AbstractSolver | None = None,
 ) -> MemoryPlan:
     r"""Choose the widest blocks of integrands that a budget of memory allows.
 
@@ -85,10 +99,14 @@ def plan_blocks(
         problem: of a given family; None where it is chosen from the draws.
         extra: bytes that reading a block takes beside its columns.
         memory: the budget in bytes; half of what is free by default.
+        solver: of a given family; `Auto()` by default.
     """
     n = sample.size
-    system, column = _automatic(n) if problem is None else _given(problem, integrands)
-    fixed = PROGRAMS + extra + NUMBER * (4.0 * n * sample.dim + system)
+    if problem is None:
+        programs, (system, column) = SEARCH_PROGRAMS, _automatic(n, sample.dim)
+    else:
+        programs, (system, column) = PROGRAMS, _given(problem, integrands, solver or Auto())
+    fixed = programs + extra + NUMBER * (4.0 * n * sample.dim + system)
     kept = NUMBER * (FIELDS + 2.0 * len(batch_means(sample.draws[..., :1]))) + TEXT
     free = free_memory()
     budget = SHARE * free if memory is None else float(memory)
@@ -107,23 +125,41 @@ def plan_blocks(
     return MemoryPlan(integrands, -(-integrands // blocks), fixed, NUMBER * column, kept)
 
 
-def _given(problem: Problem, integrands: int) -> tuple[float, float]:
-    """Numbers that a factorisation takes, and numbers for each integrand."""
-    n = problem.x.shape[0]
+def _given(problem: Problem, integrands: int, solver: AbstractSolver) -> tuple[float, float]:
+    """Numbers that a solver takes once, and numbers for each integrand."""
+    n = float(problem.x.shape[0])
+    if isinstance(solver, Spread):
+        solver = solver.solver
     if not isinstance(problem.family, AbstractLinearFamily):
-        return 0.0, PASSES * float(n)
+        return 0.0, PASSES * n
     p, _ = unknowns(problem)
-    solver, _ = Auto().choose(problem, FOLDS, integrands)
-    if isinstance(solver, Exact) and p + 1 > n:
-        return FACTORS * float(n) ** 2, PASSES * float(n)
-    if isinstance(solver, Exact):
-        return 3.0 * n * p + 8.0 * float(p) ** 2, PRIMAL * float(n) + 4.0 * p
-    return 2.0 * n * min(n, 1000), PASSES * float(n) + 4.0 * p
+    if isinstance(solver, Auto):
+        solver, _ = solver.choose(problem, FOLDS, integrands)
+    if isinstance(solver, Nystrom):
+        landmarks = min(solver.count, n)
+        once = 2.0 * min(n, ROWS) * landmarks + (FOLDS + 4.0) * landmarks**2
+        return once, PASSES * n + 2.0 * FOLDS * landmarks
+    if isinstance(solver, Exact) and (p + 1 > n if solver.dual is None else solver.dual):
+        return FACTORS * n**2, PASSES * n
+    if isinstance(solver, Exact | Sparse):
+        return 3.0 * n * p + 8.0 * float(p) ** 2, PRIMAL * n + 4.0 * p
+    kept = n**2 if n <= KEPT and not is_matrix_free(problem.family) else 0.0
+    return 2.0 * n * min(n, 1000) + kept, PASSES * n + 4.0 * p
 
 
-def _automatic(n: int) -> tuple[float, float]:
-    system = FACTORS * float(n) ** 2 if n <= WHOLE else 2.0 * n * 1000
-    return system, COPIES * TRIALS * float(n) + PILOT_NUMBERS
+def _automatic(n: int, dim: int) -> tuple[float, float]:
+    """The same for the search: what is held of all candidates, and of those that are made at once."""
+    system = FACTORS * float(n) ** 2 if n <= WHOLE else 3.0 * n * 1000
+    train = n * (1 - 1 / MANY_FOLDS)
+    degrees = sum(affordable(degree, dim, train) for degree in (0, 1, 2, 3))
+    grid = sum((len(one.factors) + 2) * len(one.degrees) for one in GRIDS) * len(NOISES)
+    if dim >= DIMENSIONS:
+        series, candidates = 2.0 * n * len(POWERS), 4.0 * MANY_FOLDS * dim
+    elif n <= FEW:
+        series, candidates = float(n * len(NOISES) * degrees), NOTES * grid
+    else:
+        series, candidates = float(n * degrees + PILOT * len(NOISES) * degrees), NOTES * grid
+    return system, SEARCH_PASSES * float(n) + COPIES * series + candidates
 
 
 def free_memory() -> float:

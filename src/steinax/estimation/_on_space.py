@@ -1,7 +1,7 @@
 """The estimate with nothing given, where draws live in a space that has families of its own."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import cast
@@ -29,7 +29,6 @@ from ._trials import Tried, plain_trial, shortlist, trial_of
 NOISES = (1e-1, 1e-3, 1e-5, 1e-7)  # in units of the kernel's median variance
 NOISES_OF_STATES = NOISES[:2]  # with less, states that were seen say nothing of others
 PAIRS = 1000  # draws up to which kernels are centred on all of them, and that choose among more
-SHORTLIST = 2  # candidates with a kernel that go on to all draws, where they are more
 
 
 @dataclass(frozen=True)
@@ -73,15 +72,18 @@ def on_space(
     unit = Integrands(f.reshape(wanted.values.shape), wanted.names)
     discrete = sample.space is not None and sample.space.is_discrete
     noises = NOISES_OF_STATES if discrete else NOISES
-    trials = [plain_trial(Candidate(), f, folds, root_of(sample.weights))]
-    for family in families:
-        problem, _ = prepare(unit, sample, family, None, None)
-        candidate = Candidate(*_parts(problem.family))
-        if candidate.translates is None:
-            trials.append(_without_kernel(candidate, problem, folds))
-        elif not quick:
-            trials += _with_kernel(candidate, problem, noises, folds)
-    return question.settle(trials)
+
+    def trials() -> Iterator[Tried[Candidate]]:
+        yield plain_trial(Candidate(), f, folds, root_of(sample.weights))
+        for family in families:
+            problem, _ = prepare(unit, sample, family, None, None)
+            candidate = Candidate(*_parts(problem.family))
+            if candidate.translates is None:
+                yield _without_kernel(candidate, problem, folds)
+            elif not quick:
+                yield from _with_kernel(candidate, problem, noises, folds)
+
+    return question.settle(trials())
 
 
 def _parts(
@@ -106,38 +108,38 @@ def _without_kernel(candidate: Candidate, problem: Problem, folds: Folds) -> Tri
 
 def _with_kernel(
     candidate: Candidate, problem: Problem, noises: tuple[float, ...], folds: Folds
-) -> list[Tried[Candidate]]:
+) -> Iterator[Tried[Candidate]]:
     """A kernel at each noise: on all draws, or the best of a pilot where they are many."""
     if len(problem.x) <= PAIRS:
-        return _at_each_noise(candidate, problem, noises, folds)
+        yield from _at_each_noise(candidate, problem, noises, folds)
+        return
     index, cut = thinned(folds, PAIRS)
-    best = shortlist(_at_each_noise(candidate, problem.take(index), noises, cut), SHORTLIST)
+    best = shortlist(_at_each_noise(candidate, problem.take(index), noises, cut))
     assert candidate.translates is not None
     size = float(median_variance(candidate.translates, problem.x, problem.score))
-    return [_fitted(one, problem, one.noise * size, folds) for one in best]
+    for one, asked in best:
+        yield replace(_fitted(one, problem, one.noise * size, folds), asked=asked)
 
 
 def _at_each_noise(
     candidate: Candidate, problem: Problem, noises: tuple[float, ...], folds: Folds
-) -> list[Tried[Candidate]]:
+) -> Iterator[Tried[Candidate]]:
     """A kernel on all pairs of draws, by itself and beside the other family, if there is one."""
     x, score, root = problem.x, problem.score, problem.root
     assert candidate.translates is not None
     matrix, size, worst = gram_of(candidate.translates, x, score)
     if not np.isfinite(worst):
-        return []
+        return
     matrix = scaled(scaled(matrix, root).T, root)
     columns = scaled(columns_of(candidate.beside, x, score), root)
     alone = replace(candidate, beside=None)
     each = [alone] if candidate.beside is None else [alone, candidate]
     sizes = (1, columns.shape[1])[: len(each)]
-    found = []
     for noise in noises:
         errors = held_out_nested(matrix, columns, problem.f, noise * size, folds, sizes, root)
         for i, one in enumerate(each):
             own = LeftOut(*(np.asarray(part)[i] for part in errors))
-            found.append(trial_of(replace(one, noise=noise), own, root))
-    return found
+            yield trial_of(replace(one, noise=noise), own, root)
 
 
 def _fitted(candidate: Candidate, problem: Problem, noise: float, folds: Folds) -> Tried[Candidate]:

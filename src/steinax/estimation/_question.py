@@ -1,11 +1,12 @@
 """What every choice of a control variate starts from and ends with."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .._types import AnyArray
-from ..chains import linearised
+from ..chains import chain_statistics, linearised
 from ..data import Integrands, Sample
 from ..solvers import Folds
 from ._arena import WHOLE
@@ -35,24 +36,40 @@ class Question:
     autocorrelation: np.ndarray
     folds: Folds
 
-    def settle[R](self, tried: list[Tried[R]]) -> Choice[R]:
+    def settle[R](self, tried: Iterable[Tried[R]]) -> Choice[R]:
         """The choice for each integrand among candidates for `f / scale`, plain Monte Carlo first."""
-        trials = [one.scaled(self.scale) for one in tried if np.isfinite(one.variance).all()]
-        trials[0] = replace(trials[0], rest=self.plain)  # to the last bit
-        choice = choose(trials, self.autocorrelation, self.folds)
-        note = f"the best of {len(trials)} on all draws, {len(self.folds)} folds"
-        return replace(choice, note=note)
+        choice = choose(tried, self.autocorrelation, self.folds)
+        plain = choice.mixture[0] == 1
+        return replace(
+            choice,
+            variance=choice.variance * self.scale**2,
+            rest=np.where(plain, self.plain, choice.rest * self.scale),  # plain to the last bit
+            instability=choice.instability * self.scale**2,
+            disagreement=choice.disagreement * self.scale**2,
+            note=f"the best of {len(choice.recipes)} on all draws, {len(self.folds)} folds",
+        )
 
 
 def ask(wanted: Integrands, sample: Sample, ess: AnyArray) -> Question:
-    """The question that integrands pose, with their effective sample sizes, (k,)."""
+    """The question that integrands pose, with their effective sample sizes, (k,).
+
+    The folds are those of the draws, whatever the integrands: no estimate depends on what else was
+    asked for.
+    """
     f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     plain = f if sample.weights is None else linearised(f, sample.weights.ravel())
     scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
     autocorrelation = np.fmax(sample.size / ess, 1.0)  # unknown, NaN, in chains of 3 draws
     length, chains = sample.length, sample.chains
-    split = blocks(chains, length, float(np.median(autocorrelation)))
+    split = blocks(chains, length, autocorrelation_of(sample))
     return Question(f, plain, scale, autocorrelation, split.boundaries(chains, length))
+
+
+def autocorrelation_of(sample: Sample) -> float:
+    """Draws per independent draw: the median over the columns of draws and scores."""
+    columns = np.concatenate([sample.draws, sample.scores], axis=-1, dtype=np.float64)
+    ess = chain_statistics(linearised(columns, sample.weights)).ess
+    return float(np.median(np.fmax(sample.size / ess, 1.0)))
 
 
 def blocks(chains: int, length: int, autocorrelation: float) -> CrossFit:

@@ -119,7 +119,8 @@ class Estimate(eqx.Module):
         bent = [name for name, e in zip(functions, better.mcse, strict=True) if np.isnan(e)]
         why = f"{', '.join(bent)} is too far from linear within the errors" if bent else None
         made = (f"from {', '.join(sorted(set(self.chosen)))}",) * len(functions)
-        return beside(better, plain, tuple(functions), made, self.note, reason=why or self.reason)
+        found = beside(better, plain, tuple(functions), made, self.note, reason=why or self.reason)
+        return replace(found, audit=self.audit)
 
     def to_dataset(self) -> "xarray.Dataset":
         """As labelled arrays over the integrands, to be stored; `from_dataset` reads them back.

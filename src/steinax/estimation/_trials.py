@@ -1,7 +1,7 @@
 """What came of a candidate on held-out draws, and which candidates go on."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -26,17 +26,25 @@ class Tried[R]:
         rest: f - g, (n, k), linearised where draws have weights.
         variance: to reckon with, (k,).
         intercepts: of the fits that left out one fold each, (fold, k).
+        asked: the integrands whose own search led to it, (k,); None for all.
     """
 
     recipe: R
     rest: np.ndarray
     variance: np.ndarray
     intercepts: np.ndarray
+    asked: np.ndarray | None = None
 
-    def scaled(self, scale: np.ndarray) -> "Tried[R]":
-        """The same for integrands that are larger by a factor each, (k,)."""
-        variance = self.variance * scale**2
-        return Tried(self.recipe, self.rest * scale, variance, self.intercepts * scale)
+    @property
+    def usable(self) -> np.ndarray:
+        """The integrands that may use it, (k,): those that asked for it, if it is finite for them."""
+        finite = np.isfinite(self.variance)
+        return finite if self.asked is None else finite & self.asked
+
+    @property
+    def open_variance(self) -> np.ndarray:
+        """The variance, infinite for integrands that may not use it, (k,)."""
+        return np.where(self.usable, self.variance, np.inf)
 
 
 Trial = Tried[Recipe]
@@ -74,6 +82,11 @@ def side_by_side(trials: Sequence[Trial]) -> Trial:
     return Trial(trials[0].recipe, rest, variance, intercepts)
 
 
+def no_trial[R](recipe: R, n: int, folds: Folds) -> Tried[R]:
+    """In the place of a candidate that one integrand cannot have."""
+    return Tried(recipe, np.zeros((n, 1)), np.full(1, np.inf), np.zeros((len(folds), 1)))
+
+
 @runtime_checkable
 class HasKernel(Protocol):
     """A recipe with at most one kind of kernel."""
@@ -82,20 +95,28 @@ class HasKernel(Protocol):
     def kernel(self) -> type[AbstractKernel] | None: ...
 
 
-def shortlist[R: HasKernel](trials: list[Tried[R]], length: int) -> list[R]:
-    """The best recipe of each kernel over all integrands, then those that help the worst served.
+def for_those[R](trials: Iterable[Tried[R]], asked: np.ndarray) -> Iterator[Tried[R]]:
+    """Candidates that only some integrands asked for, (k,)."""
+    for trial in trials:
+        yield replace(trial, asked=asked)
 
-    They are judged by the sum over integrands of the logarithm of the best variance among them.
-    """
-    scores = np.log(np.array([trial.variance for trial in trials]))
-    by_kernel: dict[object, list[int]] = {}
-    for i, trial in enumerate(trials):
-        by_kernel.setdefault(trial.recipe.kernel, []).append(i)
-    picked = [min(mine, key=lambda i: scores[i].sum()) for mine in by_kernel.values()]
-    while picked and len(picked) < length:
-        best = scores[picked].min(axis=0)
-        gain = np.minimum(scores, best).sum(axis=1)
-        if not gain.min() < best.sum():
-            break
-        picked.append(int(np.argmin(gain)))
-    return [trials[i].recipe for i in picked]
+
+def noted[R](trials: Iterable[Tried[R]], best: np.ndarray) -> Iterator[Tried[R]]:
+    """The same candidates; the least variance of each integrand is written to an array, (k,)."""
+    for trial in trials:
+        np.minimum(best, trial.open_variance, out=best)
+        yield trial
+
+
+def shortlist[R: HasKernel](trials: Iterable[Tried[R]]) -> list[tuple[R, np.ndarray]]:
+    """The best recipe of each kernel for each integrand, and which integrands it is best for, (k,)."""
+    by_kernel: dict[object, list[tuple[R, np.ndarray]]] = {}
+    for trial in trials:
+        found = by_kernel.setdefault(trial.recipe.kernel, [])
+        found.append((trial.recipe, trial.open_variance))
+    picked = []
+    for found in by_kernel.values():
+        variance = np.array([one for _, one in found])
+        best = np.where(np.isfinite(variance.min(axis=0)), variance.argmin(axis=0), -1)
+        picked += [(found[i][0], best == i) for i in np.unique(best[best >= 0])]
+    return picked

@@ -54,7 +54,8 @@ def weigh(
         raise TypeError("weigh needs its draws in memory: give a Sample.")
     _check(family, f, penalty)
     report, family = audited(sample, audit), family or space_family(sample)
-    with precision(sample.dtype), progress("weighing draws"):
+    dtype = np.float64 if family is None else sample.dtype  # the search is that of estimate
+    with precision(dtype), progress("weighing draws"):
         if family is None:
             fitted, chosen, note = for_all(_wanted(f, sample), sample)
             folds = fitted.blocks.folds

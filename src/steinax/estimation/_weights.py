@@ -225,8 +225,8 @@ class WeightedDraws(eqx.Module):
 
     def _statistics(self, values: Series) -> ChainStatistics:
         """Of what is left of integrands on held-out draws."""
-        flat = values.reshape(self.sample.size, -1).astype(self.sample.dtype)
-        with precision(self.sample.dtype):
+        flat = values.reshape(self.sample.size, -1).astype(self.weights.dtype)
+        with precision(self.weights.dtype):
             rest, intercepts = map(np.asarray, self.fitted.rest(flat))
         own = self.sample.weights
         rest = linearised(rest, None if own is None else own.ravel())

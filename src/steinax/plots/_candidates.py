@@ -12,9 +12,10 @@ DOTS = 2000  # integrands whose dots are drawn
 def plot_candidates(estimate: Estimate, *, most: int = SHOWN, ax: Axes | None = None) -> Axes:
     """What an automatic estimate tried, and how much of the variance each candidate left.
 
-    A row is a candidate, the best on top. Each integrand has a dot: a dark one where the candidate
-    is part of its control variate, a pale one where it is not. The bar is the geometric mean over
-    the integrands, and the line at 1 is plain Monte Carlo. At the right is the mean weight.
+    A row is a candidate, the best on top. Each integrand that it was tried for has a dot: a dark one
+    where the candidate is part of its control variate, a pale one where it is not. The bar is the
+    geometric mean over these integrands, and the line at 1 is plain Monte Carlo. At the right is the
+    mean weight.
 
     Args:
         estimate: made without a family.
@@ -32,7 +33,7 @@ def plot_candidates(estimate: Estimate, *, most: int = SHOWN, ax: Axes | None = 
     tried = _tried(estimate)
     left = np.maximum(np.asarray(tried.left, float), np.finfo(float).tiny)
     mixture = np.asarray(tried.mixture, float)
-    mean = np.exp(np.log(left).mean(axis=1))
+    mean = tried.mean
     rows = _best(mean, mixture, most)
     ax = one_axes(ax, 9.0, height_of(len(rows)))
     size = name_rows(ax, [tried.names[i] for i in rows], longest=LONGEST)
