@@ -75,6 +75,26 @@ class TestMistakes:
         assert _kind(x, score[..., ::-1]) == "order"
 
 
+class TestIdentities:
+    """Errors that one identity sees and no other, on independent normal draws in two dimensions."""
+
+    X = np.random.default_rng(0).normal(size=(4, 2000, 2))
+
+    @pytest.mark.parametrize("sees", ["mean", "square", "tanh", "cosine", "pair"])
+    def test_sees_what_the_others_do_not(self, sees: str) -> None:
+        x = self.X
+        error = {
+            "mean": 0.1 * np.ones_like(x),
+            "square": 0.15 * x,
+            "tanh": 3.0 * (np.tanh(x) - 0.6057 * x),  # E[y tanh y] = 0.6057
+            "cosine": 0.4 * (np.cos(2 * x) - np.exp(-2)),  # even, of mean zero
+            "pair": 0.15 * x[..., ::-1] * [1, -1],
+        }[sees]
+        assert _kind(x, -x) == "passed"
+        assert _kind(x, -x + error) != "passed"
+        assert _kind(x, -x + 0.1 * error) == "passed"
+
+
 class TestUnnamed:
     def test_another_model(self) -> None:
         x, _ = gaussian(chains(0, SHAPE, 0.5))
