@@ -32,6 +32,8 @@ SETTINGS = {  # what tests/conftest.py sets before jax is imported
     ),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
 }
 
 
@@ -119,9 +121,12 @@ def judged(mutants: Sequence[Mutant], workers: int = 1) -> Iterator[tuple[Mutant
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         found = pool.submit(_tested, right, tests).result()
         if found.failed or found.crashed or found.passed < len(tests):
-            raise SystemExit(f"{found.text}\nthe tests must pass without a mutant: mend them first.")
-        each = [pool.submit(_mutated, right, Path(folder, str(i)), mutants[i]) for i in range(len(mutants))]
-        for mutant, result in zip(mutants, each, strict=True):
+            raise SystemExit(f"{found.text}\nthe tests must pass without a mutant: fix them first.")
+        running = [
+            pool.submit(_mutated, right, Path(folder, str(i)), mutants[i])
+            for i in range(len(mutants))
+        ]
+        for mutant, result in zip(mutants, running, strict=True):
             yield mutant, result.result()
 
 

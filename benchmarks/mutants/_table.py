@@ -128,6 +128,20 @@ ERROR_BARS = (
         "return 0.0 * moved",
         f"{CHOICE}::test_fits_that_move_a_little_are_charged_for_it",
     ),
+    _mutant(
+        "what is left of large numbers is surer than they are",
+        "chains/_statistics.py",
+        "chain_statistics(series, _largest(np.asarray(f)))",
+        "chain_statistics(series)",
+        f"{CHAINS}::TestFloor::test_what_is_left_of_large_numbers_is_not_surer_than_they_are",
+    ),
+    _mutant(
+        "intervals are those of a normal distribution",
+        "chains/_quantiles.py",
+        "stdtrit(freedom, (1 + level) / 2)",
+        "stdtrit(freedom + 1e9, (1 + level) / 2)",
+        "estimation/test_errors.py::test_t_intervals_cover_where_normal_ones_do_not",
+    ),
 )
 
 GATE = (
@@ -188,6 +202,27 @@ GATE = (
         "pass",
         f"{CHOICE}::test_fits_that_move_are_left",
     ),
+    _mutant(
+        "plain averages are charged for moving as averages do",
+        "estimation/_choice.py",
+        "moved[0] = 0.0",
+        "pass",
+        f"{CHOICE}::test_plain_averages_are_not_charged_for_moving_as_averages_do",
+    ),
+    _mutant(
+        "a mixture believes what its series show",
+        "estimation/_choice.py",
+        "return moments * np.outer(scale, scale)",
+        "return moments",
+        f"{CHOICE}::test_weights_are_by_the_variance_to_reckon_with",
+    ),
+    _mutant(
+        "any candidate may be in a mixture",
+        "estimation/_choice.py",
+        "usable = sorted_ <= NEAR * sorted_[0]",
+        "usable = sorted_ <= np.inf",
+        f"{CHOICE}::test_candidates_far_from_the_best_are_not_mixed_in",
+    ),
 )
 
 FITS = (
@@ -225,6 +260,27 @@ FITS = (
         "if not bad.any():",
         "if bad.any() or True:",
         "estimation/test_tails.py::TestColumns::test_of_a_student_t_are_left_out_and_that_is_said",
+    ),
+    _mutant(
+        "columns of heavy tails are left out though they serve",
+        "estimation/_tails.py",
+        "keep = _variance(whole) < BETTER * _variance(part)",
+        "keep = _variance(whole) < 0.0",
+        "estimation/test_tails.py::TestColumns::test_of_a_gaussian_are_kept_where_they_serve",
+    ),
+    _mutant(
+        "a fit in-sample has an error bar",
+        "estimation/_splits.py",
+        "np.zeros(()), why, solution.note",
+        "np.zeros(()), None, solution.note",
+        "estimation/test_estimate.py::TestNumbers::test_in_sample_has_no_error_and_says_why",
+    ),
+    _mutant(
+        "holding out averages over the draws that were fitted to",
+        "estimation/_splits.py",
+        "held = problem.take(index[:, cut:].ravel())",
+        "held = problem.take(index.ravel())",
+        "estimation/test_splits.py::TestHonesty::test_holding_out_averages_over_the_rest_only",
     ),
 )
 
@@ -320,6 +376,27 @@ FARM_GUARDS = (
         "pass",
         f"{FAILURES}::test_every_failure_is_its_own",
     ),
+    _mutant(
+        "a farm of an unadjusted sampler does not look at its chains",
+        "farm/_alone.py",
+        'mode == "unadjusted" and not chains',
+        'mode == "unadjusted"',
+        f"{FAILURES}::test_chains_that_are_not_in_order_are_refused_of_an_unadjusted_sampler",
+    ),
+    _mutant(
+        "a farm does not refuse what fails its audit",
+        "farm/_alone.py",
+        'mode != "warn"',
+        "False",
+        f"{FAILURES}::test_every_failure_is_its_own",
+    ),
+    _mutant(
+        "a farm's rows come in another order",
+        "farm/_table.py",
+        "back = np.argsort(order)",
+        "back = order",
+        "farm/test_collections.py::test_rows_are_in_the_order_of_their_sources",
+    ),
 )
 
 STREAMS = (
@@ -410,6 +487,41 @@ AUDIT = (
         "(stays > STUCK) | (ratio < STILL)",
         "stays > STUCK",
         "auditing/test_chains.py::test_stuck_chain",
+    ),
+    _mutant(
+        "the audit does not see chains that are the same",
+        "auditing/_integrity.py",
+        "if twin != chain and",
+        "if twin > chain and",
+        "auditing/test_chains.py::test_duplicate_chains",
+    ),
+    _mutant(
+        "divergences are never fatal",
+        "auditing/_integrity.py",
+        "fatal=part > DIVERGING",
+        "fatal=part > 1",
+        "auditing/test_chains.py::test_divergences",
+    ),
+    _mutant(
+        "the audit believes short chains that seem to forget at once",
+        "auditing/_errors.py",
+        "ess, lags = np.minimum(ess, np.median(ess)), np.maximum(lags, np.median(lags))",
+        "pass",
+        f"{SCORES}::TestRightScores::test_are_not_refused",
+    ),
+    _mutant(
+        "the audit does not widen for long tails",
+        "auditing/_identities.py",
+        "return t + more * (found.mean * found.skewness < 0), t + more",
+        "return t, t",
+        f"{SCORES}::test_a_long_tail_that_was_rarely_drawn_is_allowed_for",
+    ),
+    _mutant(
+        "the audit's errors ignore kurtosis",
+        "auditing/_errors.py",
+        "np.maximum(kurtosis - 1.0, 1.0)",
+        "1.0",
+        "auditing/test_tails.py::test_a_variance_of_one_draw_has_few_degrees_of_freedom",
     ),
 )
 

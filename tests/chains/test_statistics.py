@@ -85,6 +85,11 @@ class TestFloor:
         series = np.full((4, 100, 1), 1e-9)
         assert sx.chains.chain_statistics(series, scale=np.array([1e6])).mcse[0] >= EPS * 1e6
 
+    def test_what_is_left_of_large_numbers_is_not_surer_than_they_are(self) -> None:
+        rest, f = np.zeros((4, 100, 1)), np.full((4, 100, 1), 1e6)
+        found = sx.chains.controlled_statistics(rest, f, np.zeros(1))
+        assert EPS * 1e6 <= found.mcse[0] <= 100 * EPS * 1e6
+
     def test_floor_leaves_ordinary_series_alone(self) -> None:
         series = _autoregressive(0.5)
         constant = np.concatenate([series, np.ones((4, 300, 1))], axis=-1)

@@ -1,11 +1,13 @@
 """The gate: plain Monte Carlo stays unless a mixture of candidates is clearly better, all errors counted."""
 
+from dataclasses import replace
+
 import numpy as np
 from benchmarks.problems import mixture
 
 import steinax as sx
 from steinax.estimation._choice import Choice, choose
-from steinax.estimation._trials import Tried
+from steinax.estimation._trials import Tried, plain_trial
 
 N, BLOCKS = 400, 8
 FOLDS = tuple((50 * i, 50 * (i + 1)) for i in range(BLOCKS))
@@ -26,7 +28,7 @@ def _tried(name: str, rest: np.ndarray, moved: float = 0.0) -> Tried[str]:
 
 
 def _chosen(*candidates: Tried[str]) -> Choice[str]:
-    return choose([_tried("plain", PLAIN), *candidates], np.ones(1), FOLDS)
+    return choose([plain_trial("plain", PLAIN, FOLDS), *candidates], np.ones(1), FOLDS)
 
 
 def _is_plain(choice: Choice[str]) -> None:
@@ -80,6 +82,27 @@ def test_fits_that_move_a_little_are_charged_for_it() -> None:
     choice = _chosen(_tried("moving", _small(1), moved=0.005))
     assert choice.names == ("moving",)
     np.testing.assert_allclose(choice.instability, BLOCKS * (7 / 8 * 0.005) ** 2, rtol=1e-6)
+
+
+def test_plain_averages_are_not_charged_for_moving_as_averages_do() -> None:
+    """A series of 0.8 of the plain variance whose moves make up for it: 0.95 is not clearly less."""
+    series = PLAIN.mean() + np.sqrt(0.8) * (PLAIN - PLAIN.mean())
+    moved = np.sqrt(0.15 * PLAIN.var() / N / BLOCKS) / (7 / 8)
+    assert _chosen(_tried("still", series)).names == ("still",)
+    _is_plain(_chosen(_tried("moving", series, moved)))
+
+
+def test_weights_are_by_the_variance_to_reckon_with() -> None:
+    """Series that are equally wide, and one of them believed to be three times as variable."""
+    feared = replace(_tried("feared", _small(2)), variance=np.array([0.03]))
+    choice = _chosen(_tried("good", _small(1)), feared)
+    np.testing.assert_allclose(choice.mixture[:, 0], [0, 0.75, 0.25], atol=0.05)
+
+
+def test_candidates_far_from_the_best_are_not_mixed_in() -> None:
+    worse = PLAIN.mean() + 2.1 * (_small(2) - PLAIN.mean())  # 4.4 times the variance
+    choice = _chosen(_tried("good", _small(1)), _tried("worse", worse))
+    np.testing.assert_array_equal(choice.mixture[:, 0], [0, 1, 0])
 
 
 class TestEstimate:

@@ -25,7 +25,9 @@ def _sine(sample: sx.Sample) -> np.ndarray:
     return np.sin(sample.draws[..., :1]) + sample.draws[..., 1:]
 
 
-def test_means_are_those_of_the_estimate(sample: sx.Sample, weighted: sx.estimation.WeightedDraws) -> None:
+def test_means_are_those_of_the_estimate(
+    sample: sx.Sample, weighted: sx.estimation.WeightedDraws
+) -> None:
     f = _sine(sample)
     found, expected = weighted.mean(f), sx.estimate(f, sample, FAMILY)
     for field in FIELDS:

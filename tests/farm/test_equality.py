@@ -46,9 +46,11 @@ def test_statuses_are_what_the_audit_says() -> None:
     """Scores that are off by a little and by much: a row is refused where the audit refuses it."""
     draws, scores = zoo(1)
     found = []
-    for factor in (1.0, 0.9, 0.8, 0.75, 0.7, 1.3, -1.0):
+    for factor in (1.0, 0.8, 0.75, 0.7, -1.0):
         rows = sx.estimate_many(draws[..., :1], sx.Batch(draws, factor * scores))
-        fatal = [sx.audit(sx.Sample(*one)).fatal for one in zip(draws, factor * scores, strict=True)]
+        fatal = [
+            sx.audit(sx.Sample(*one)).fatal for one in zip(draws, factor * scores, strict=True)
+        ]
         expected = [one[0].kind if one else "ok" for one in fatal]
         assert rows.status.tolist() == expected, factor
         found += expected
