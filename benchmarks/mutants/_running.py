@@ -21,7 +21,19 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "steinax"
 KILLED, SURVIVED, CRASHED = "killed", "SURVIVED", "CRASHED"
 # What tests import and a mutant does not change. Each process starts with it: seconds are saved.
-PRELOADED = ["jax.numpy", "jax.scipy", "equinox", "scipy.stats", "arviz_stats", "zarr", "pytest"]
+PRELOADED = [
+    "jax.numpy",
+    "jax.scipy",
+    "equinox",
+    "optax",
+    "xarray",
+    "pandas",
+    "hypothesis",
+    "scipy.stats",
+    "arviz_stats",
+    "zarr",
+    "pytest",
+]
 # As pyproject.toml has it, but for jaxtyping's hook: it takes seconds, and an error of types kills no mutant.
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 OPTIONS += ["-o", "addopts=--import-mode=importlib --strict-markers -pno:benchmark"]
