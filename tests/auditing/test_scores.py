@@ -7,7 +7,7 @@ from scipy.stats import skew
 import steinax as sx
 from full import FULL
 from mistakes import MISTAKES, TARGETS, chains, gaussian
-from steinax.auditing._identities import tested
+from steinax.auditing import _identities
 
 SHAPE = (4, 250, 10)
 NAMED_ON = ("gaussian", "log gamma")
@@ -101,7 +101,7 @@ def test_a_long_tail_that_was_rarely_drawn_is_allowed_for() -> None:
     r"""A mean below zero of a series skewed upwards by $\gamma$: $\gamma (1 + 2 t^2) / 6$ more."""
     series = np.random.default_rng(0).exponential(size=(4, 250, 1))
     series -= series.mean()
-    below, above = (tested([series + shift], 1) for shift in (-0.1, 0.1))
+    below, above = (_identities.tested([series + shift], 1) for shift in (-0.1, 0.1))
     ess = series.var() / below.error**2
     more = skew(series.ravel()) / np.sqrt(ess) * (1 + 2 * above.critical**2) / 6
     np.testing.assert_allclose(below.critical - above.critical, more, rtol=0.01)
