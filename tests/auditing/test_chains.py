@@ -12,9 +12,10 @@ X = np.random.default_rng(0).normal(size=(4, 100, 3))
 
 def _finding(draws: np.ndarray, kind: str, **options) -> sx.auditing.Finding:
     report = sx.audit(sx.Sample(draws, -draws, **options))
-    (finding,) = [problem for problem in report.problems if problem.kind == kind]
-    assert finding.fatal == (not report.passed)
-    return finding
+    found = [problem for problem in report.problems if problem.kind == kind]
+    assert len(found) == 1, report
+    assert found[0].fatal == (not report.passed)
+    return found[0]
 
 
 def test_nothing_to_say() -> None:
@@ -39,6 +40,9 @@ def test_stuck_chain() -> None:
     slow = X.copy()
     slow[1] = 0.3 + 1e-4 * slow[1]
     assert _finding(slow, "stuck").fatal
+    jump = X.copy()
+    jump[1, :99], jump[1, 99] = 0.0, 1.0  # it covers the spread, in one step of 99
+    assert _finding(jump, "stuck").fatal
 
 
 def test_rejections_are_a_remark_only_where_there_are_very_many() -> None:

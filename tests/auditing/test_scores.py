@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import skew
 
 import steinax as sx
 from full import FULL
 from mistakes import MISTAKES, TARGETS, chains, gaussian
+from steinax.auditing import _identities
 
 SHAPE = (4, 250, 10)
 NAMED_ON = ("gaussian", "log gamma")
@@ -73,6 +75,37 @@ class TestMistakes:
         assert _kind(x, -score) == "sign"
         assert _kind(x[:, 1:], score[:, :-1]) == "lag"
         assert _kind(x, score[..., ::-1]) == "order"
+
+
+class TestIdentities:
+    """Errors that one identity sees and no other, on independent normal draws in two dimensions."""
+
+    X = np.random.default_rng(0).normal(size=(4, 2000, 2))
+
+    @pytest.mark.parametrize("sees", ["mean", "square", "tanh", "cosine", "pair"])
+    def test_sees_what_the_others_do_not(self, sees: str) -> None:
+        x = self.X
+        error = {
+            "mean": 0.1 * np.ones_like(x),
+            "square": 0.15 * x,
+            "tanh": 3.0 * (np.tanh(x) - 0.6057 * x),  # E[y tanh y] = 0.6057
+            "cosine": 0.4 * (np.cos(2 * x) - np.exp(-2)),  # even, of mean zero
+            "pair": 0.15 * x[..., ::-1] * [1, -1],
+        }[sees]
+        assert _kind(x, -x) == "passed"
+        assert _kind(x, -x + error) != "passed"
+        assert _kind(x, -x + 0.1 * error) == "passed"
+
+
+def test_a_long_tail_that_was_rarely_drawn_is_allowed_for() -> None:
+    r"""A mean below zero of a series skewed upwards by $\gamma$: $\gamma (1 + 2 t^2) / 6$ more."""
+    series = np.random.default_rng(0).exponential(size=(4, 250, 1))
+    series -= series.mean()
+    below, above = (_identities.tested([series + shift], 1) for shift in (-0.1, 0.1))
+    ess = series.var() / below.error**2
+    more = skew(series.ravel()) / np.sqrt(ess) * (1 + 2 * above.critical**2) / 6
+    np.testing.assert_allclose(below.critical - above.critical, more, rtol=0.01)
+    assert more > 0.3
 
 
 class TestUnnamed:

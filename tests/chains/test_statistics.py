@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
+from scipy.stats import chi2, kurtosis
 
 import steinax as sx
 
@@ -15,6 +16,12 @@ def _autoregressive(coefficient: float, seed: int = 0, shape=(4, 300, 3)) -> np.
     for i in range(1, shape[1]):
         series[:, i] = coefficient * series[:, i - 1] + noise[:, i]
     return series
+
+
+def _swinging(shape: tuple[int, int, int]) -> np.ndarray:
+    """Two draws above, two below, and a little noise."""
+    swing = np.resize([1.0, 1.0, -1.0, -1.0], shape[1])[:, None]
+    return swing + 0.1 * np.random.default_rng(0).normal(size=shape)
 
 
 @pytest.mark.parametrize("coefficient", [0.0, 0.9, -0.5])
@@ -78,12 +85,64 @@ class TestFloor:
         series = np.full((4, 100, 1), 1e-9)
         assert sx.chains.chain_statistics(series, scale=np.array([1e6])).mcse[0] >= EPS * 1e6
 
+    def test_what_is_left_of_large_numbers_is_not_surer_than_they_are(self) -> None:
+        rest, f = np.zeros((4, 100, 1)), np.full((4, 100, 1), 1e6)
+        found = sx.chains.controlled_statistics(rest, f, np.zeros(1))
+        assert EPS * 1e6 <= found.mcse[0] <= 100 * EPS * 1e6
+
     def test_floor_leaves_ordinary_series_alone(self) -> None:
         series = _autoregressive(0.5)
         constant = np.concatenate([series, np.ones((4, 300, 1))], axis=-1)
         np.testing.assert_array_equal(
             sx.chains.chain_statistics(constant).mcse[:3], sx.chains.chain_statistics(series).mcse
         )
+
+
+def test_chains_that_lie_apart_are_charged_by_what_their_means_differ() -> None:
+    """Draws that swing hide it from autocorrelations: their second pair is negative, and ends the sum."""
+    series = _swinging((4, 500, 1)) + 0.2 * np.arange(4.0)[:, None, None]
+    means = series.mean(axis=1)
+    least = means.std(axis=0, ddof=1) / 2 / np.sqrt(chi2.isf(0.01, 3) / 3)
+    assert np.all(sx.chains.chain_statistics(series).mcse < least / 2)
+    found = sx.chains.controlled_statistics(series, series, np.zeros(1))
+    np.testing.assert_allclose(found.mcse, least, rtol=1e-12)
+
+
+def test_variance_that_the_series_does_not_show_is_added() -> None:
+    series = _autoregressive(0.5)
+    shown = sx.chains.controlled_statistics(series, series, np.zeros(3)).mcse
+    found = sx.chains.controlled_statistics(series, series, shown**2)
+    np.testing.assert_allclose(found.mcse, np.sqrt(2) * shown, rtol=1e-12)
+
+
+def test_heavy_tails_leave_fewer_degrees_of_freedom() -> None:
+    """1 / freedom = 2 / m + (kurtosis - 3) / 4 m with m effective draws, at most all of them."""
+    series = np.random.default_rng(0).standard_t(3, size=(4, 300, 2))
+    series[..., 0] = np.random.default_rng(1).uniform(size=(4, 300))  # a kurtosis below 3
+    found = sx.chains.chain_statistics(series)
+    m = np.minimum(found.ess, 1200)
+    heavy = np.maximum(kurtosis(series.reshape(-1, 2), fisher=False) - 3, 0)
+    assert heavy[1] > 5 > heavy[0] == 0
+    np.testing.assert_allclose(1 / found.freedom, (2 + heavy / 4) / m, rtol=1e-9)
+
+
+def test_batches_are_means_of_consecutive_draws() -> None:
+    """Of 90 draws each chain gives nine runs of ten, less the mean of all."""
+    series = _autoregressive(0.9, shape=(3, 90, 2))
+    runs = np.array([one.mean(axis=0) for chain in series for one in np.split(chain, 9)])
+    found = sx.chains.chain_statistics(series).batches
+    np.testing.assert_allclose(found, runs - runs.mean(axis=0), atol=1e-12)
+
+
+def test_weighted_averages_have_the_error_of_a_ratio() -> None:
+    """Of independent draws: the root of sum w^2 (f - c)^2 over sum w, c the weighted average."""
+    rng = np.random.default_rng(0)
+    f, w = 5 + rng.normal(size=(4, 500, 1)), rng.exponential(size=(4, 500))
+    found = sx.chains.chain_statistics(sx.chains.linearised(f, w))
+    centre = np.average(f[..., 0], weights=w)
+    error = np.sqrt(np.sum(w**2 * (f[..., 0] - centre) ** 2)) / w.sum()
+    np.testing.assert_allclose(found.mean[0], centre, rtol=1e-12)
+    np.testing.assert_allclose(found.mcse[0] * np.sqrt(found.ess[0] / w.size), error, rtol=1e-3)
 
 
 def test_no_warning_escapes() -> None:

@@ -60,6 +60,19 @@ def test_of_short_chains_are_those_of_the_series(shape, cuts) -> None:
             np.testing.assert_allclose(left, right, rtol=1e-10, atol=1e-15, err_msg=field.name)
 
 
+def test_of_chains_that_lie_apart_are_those_of_the_series() -> None:
+    """Draws that swing, where the chains' means make the error and autocorrelations do not."""
+    swing = np.resize([1.0, 1.0, -1.0, -1.0], 300)[:, None]
+    series = swing + 0.1 * np.random.default_rng(0).normal(size=(4, 300, 2))
+    series += 0.3 * np.arange(4.0)[:, None, None]
+    largest = np.abs(series).max(axis=(0, 1))
+    sums = summed(series, 1, (100,), 0.3, largest)
+    got = streamed_controlled(sums, np.full(2, 0.3), largest, np.zeros(2))
+    expected = controlled_statistics(series, series, np.zeros(2))
+    assert np.all(expected.mcse > 2 * chain_statistics(series).mcse)
+    np.testing.assert_allclose(got.mcse, expected.mcse, rtol=1e-9)
+
+
 def test_of_a_constant_are_at_the_floor() -> None:
     series = np.full((4, 100, 1), 3.0)
     got, expected = (

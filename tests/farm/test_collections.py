@@ -43,6 +43,16 @@ def test_samples_of_several_shapes_come_in_order() -> None:
         np.testing.assert_allclose(rows.plain_mcse[i], alone.plain_mcse, rtol=1e-9)
 
 
+def test_rows_are_in_the_order_of_their_sources() -> None:
+    """Whatever is computed together: posteriors of three lengths, and one that cannot be read."""
+    rng = np.random.default_rng(0)
+    draws = [rng.normal(size=(4, length, 1)) for length in (50, 60, 70, 50, 60, 50)]
+    sources = [*draws[:2], None, *draws[2:]]
+    rows = sx.estimate_many("x", sources, load=lambda x: sx.Sample(x, -x))
+    expected = [np.nan if x is None else x.mean() for x in sources]
+    np.testing.assert_allclose(rows.plain_value[:, 0], expected, atol=1e-12)
+
+
 def test_other_integrands_fail() -> None:
     x = np.random.default_rng(0).normal(size=(4, 100, 2))
     samples = [sx.Sample(x, -x), sx.Sample(x[..., :1], -x[..., :1]), sx.Sample(x, -x)]

@@ -10,8 +10,6 @@ from steinax.farm._coordinates import coordinates
 from steinax.farm._identities import surely_hold
 from steinax.farm._slices import NUMBERS
 
-pytestmark = pytest.mark.slow
-
 
 def _functions(x):
     import jax.numpy as jnp
@@ -30,6 +28,36 @@ def _agree(rows: sx.farm.Estimates, i: int, alone: sx.Estimate, f: np.ndarray) -
             np.testing.assert_allclose(here[~exact], there[~exact], rtol=1e-9, err_msg=number)
 
 
+def test_a_few_posteriors() -> None:
+    """A smooth integrand, noise, and one whose chains lie apart though their draws swing."""
+    rng = np.random.default_rng(1)
+    x = rng.logistic(size=(2, 4, 60, 2))
+    swing = np.resize([1.0, 1.0, -1.0, -1.0], 60) + 0.5 * np.arange(4.0)[:, None]
+    noise = rng.normal(size=(2, 4, 60))
+    f = np.stack([np.exp(x[..., 0] / 3), noise, swing + 0.1 * noise], axis=-1)
+    rows = sx.estimate_many(f, sx.Batch(x, -np.tanh(x / 2)))
+    assert rows.ok.all(), rows
+    for i in range(2):
+        sample = sx.Sample(x[i], -np.tanh(x[i] / 2))
+        _agree(rows, i, sx.estimate(f[i], sample, sx.Polynomial(2)), f[i])
+
+
+def test_statuses_are_what_the_audit_says() -> None:
+    """Scores that are off by a little and by much: a row is refused where the audit refuses it."""
+    draws, scores = zoo(1)
+    found = []
+    for factor in (1.0, 0.8, 0.75, 0.7, -1.0):
+        rows = sx.estimate_many(draws[..., :1], sx.Batch(draws, factor * scores))
+        fatal = [
+            sx.audit(sx.Sample(*one)).fatal for one in zip(draws, factor * scores, strict=True)
+        ]
+        expected = [one[0].kind if one else "ok" for one in fatal]
+        assert rows.status.tolist() == expected, factor
+        found += expected
+    assert {"ok", "sign", "tempered"} <= set(found)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("degree", [1, 2])
 def test_a_zoo_of_posteriors(degree: int) -> None:
     draws, scores = zoo(4)
@@ -42,6 +70,7 @@ def test_a_zoo_of_posteriors(degree: int) -> None:
         _agree(rows, i, sx.estimate(f, sample, sx.Polynomial(degree)), f.values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chains", "length", "dim"), [(1, 201, 2), (2, 75, 1), (3, 64, 2), (9, 31, 2), (11, 20, 1)]
 )
@@ -55,6 +84,7 @@ def test_other_shapes(chains: int, length: int, dim: int) -> None:
         _agree(rows, i, sx.estimate(f[i], sx.Sample(x[i], scores[i]), sx.Polynomial(2)), f[i])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family", [sx.Polynomial(3), sx.KernelTranslates()], ids=["cubic", "kernel"]
 )
@@ -84,6 +114,7 @@ def test_few_draws_and_singular_fits_go_one_by_one() -> None:
             np.testing.assert_array_equal(rows.mcse[i], alone.mcse)
 
 
+@pytest.mark.slow
 def test_the_quick_look_never_passes_what_the_audit_refuses() -> None:
     """And leaves few right posteriors to it."""
     draws, scores = zoo(6, seed=3)

@@ -82,6 +82,16 @@ def test_chains_that_are_not_in_order_are_refused_of_an_unadjusted_sampler(
     assert np.isnan(rows.value[3]).all()
 
 
+def test_chains_that_stand_still(right: tuple[np.ndarray, np.ndarray]) -> None:
+    """One stays for 98 steps of 99 and then jumps, another moves by next to nothing."""
+    x = right[0].copy()
+    x[3, 1, :99], x[3, 1, 99] = 0.0, 1.0
+    x[5, 2] = 1e-4 * x[5, 2]
+    rows = sx.estimate_many(x[..., :1], sx.Batch(x, -x))
+    assert {i: str(rows.status[i]) for i in np.flatnonzero(~rows.ok)} == {3: "stuck", 5: "stuck"}
+    assert np.isnan(rows.value[[3, 5]]).all()
+
+
 def test_divergences(right: tuple[np.ndarray, np.ndarray]) -> None:
     diverging = np.zeros(right[0].shape[:3], dtype=bool)
     diverging[5, :, :20] = True

@@ -170,6 +170,26 @@ def test_a_sample_without_variables_shows_its_columns() -> None:
     assert summary(made, fmt="xarray", quick=True)["beta"].shape == (len(COLUMNS), 2)
 
 
+def test_the_error_of_a_standard_deviation_is_that_of_the_delta_method() -> None:
+    """To first order that of (x - mean)^2 / 2 sd; the mean's own error is a small part of it."""
+    x = np.random.default_rng(0).logistic(size=(4, 250, 2))
+    sample = sx.Sample(x, -np.tanh(x / 2), names=["a", "b"])
+    found = summary(sample, family=sx.Polynomial(2), round_to="none")
+    mean, sd = (found[name].to_numpy() for name in ("mean", "sd"))
+    expected = sx.estimate((x - mean) ** 2 / (2 * sd), sample, sx.Polynomial(2))
+    assert (found["mcse_sd"] < found["plain_mcse_sd"] / 2).all()
+    np.testing.assert_allclose(found["mcse_sd"], expected.mcse, rtol=0.02)
+
+
+def test_exact_answers_are_no_surer_than_rounding_allows() -> None:
+    """Of a Gaussian nothing is left; a mean of 1e6 is then known to 4 units of its last place."""
+    x = 1e6 + np.random.default_rng(0).normal(size=(4, 500, 1))
+    found = summary(sx.Sample(x, 1e6 - x, names=["a"]), quick=True, round_to="none").loc["a"]
+    least = 4 * np.finfo(np.float64).eps
+    assert least * found["plain_mean"] <= found["mcse_mean"] < 1e-6
+    assert least <= found["mcse_sd"] < 1e-6
+
+
 def test_a_family_and_the_slow_search_are_used_when_asked_for(sample: sx.Sample) -> None:
     quick, linear = summary(sample), summary(sample, family=sx.Polynomial(1))
     assert "quick, polynomials only" in quick.attrs["steinax"]

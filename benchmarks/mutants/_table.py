@@ -1,0 +1,567 @@
+"""The mutants: a guard, an error or a promise of the package taken away, and the test that must notice."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A copy of the package in which one piece of code is another.
+
+    Args:
+        name: what is wrong with it, in plain words.
+        path: the file, within the package.
+        code: what the file holds exactly once.
+        instead: what stands there in the mutant.
+        tests: of the fast set, as pytest names them; each must fail.
+    """
+
+    name: str
+    path: str
+    code: str
+    instead: str
+    tests: tuple[str, ...]
+
+    def changed(self, package: Path) -> str:
+        """The text of the mutant's file.
+
+        Args:
+            package: the folder of the package as it is.
+        """
+        text = (package / self.path).read_text(encoding="utf-8")
+        if (count := text.count(self.code)) != 1:
+            raise ValueError(
+                f"the mutant {self.name!r} replaces {self.code!r}, which {self.path} holds {count} times: "
+                "give it code that stands there once (benchmarks/mutants/_table.py)."
+            )
+        return text.replace(self.code, self.instead)
+
+
+def _mutant(name: str, path: str, code: str, instead: str, *tests: str) -> Mutant:
+    return Mutant(name, path, code, instead, tuple(f"tests/{test}" for test in tests))
+
+
+CHAINS = "chains/test_statistics.py"
+STREAMED = "chains/test_streamed.py"
+CHOICE = "estimation/test_choice.py"
+FARM = "farm/test_equality.py"
+FAILURES = "farm/test_failures.py"
+SCORES = "auditing/test_scores.py"
+STREAM = "estimation/test_streaming.py::test_is_least_squares_without_each_fold[polynomial]"
+FUNCTIONALS = "estimation/test_functionals.py"
+
+ERROR_BARS = (
+    _mutant(
+        "chains that lie apart are not charged for it",
+        "chains/_statistics.py",
+        "np.maximum(found.mcse, between_chain_error(",
+        "np.maximum(found.mcse, 0.0 * between_chain_error(",
+        f"{CHAINS}::test_chains_that_lie_apart_are_charged_by_what_their_means_differ",
+    ),
+    _mutant(
+        "variance that the series does not show is not added",
+        "chains/_statistics.py",
+        "np.hypot(error, np.sqrt(unseen))",
+        "error",
+        f"{CHAINS}::test_variance_that_the_series_does_not_show_is_added",
+    ),
+    _mutant(
+        "degrees of freedom ignore kurtosis",
+        "chains/_quantiles.py",
+        "np.maximum(kurtosis - 3, 0)",
+        "0.0 * kurtosis",
+        f"{CHAINS}::test_heavy_tails_leave_fewer_degrees_of_freedom",
+    ),
+    _mutant(
+        "degrees of freedom exceed the draws",
+        "chains/_quantiles.py",
+        "draws = np.minimum(ess, draws)",
+        "draws = ess",
+        f"{CHAINS}::test_heavy_tails_leave_fewer_degrees_of_freedom",
+    ),
+    _mutant(
+        "batches of a chain are not runs",
+        "chains/_batches.py",
+        "cut.reshape(chains, each, size, k).mean(axis=2)",
+        "cut.reshape(chains, size, each, k).mean(axis=1)",
+        f"{CHAINS}::test_batches_are_means_of_consecutive_draws",
+    ),
+    _mutant(
+        "effective sample sizes ignore autocorrelation",
+        "chains/_effective.py",
+        "tau = 2.0 * np.where(before, lowest, 0.0).sum(axis=1) - 1.0 + more",
+        "tau = np.ones(len(pairs))",
+        f"{CHAINS}::test_error_is_that_of_theory[0.8]",
+    ),
+    _mutant(
+        "sums of autocorrelations may rise",
+        "chains/_effective.py",
+        "lowest = np.minimum.accumulate(pairs, axis=1)",
+        "lowest = pairs",
+        "chains/test_effective.py::test_equals_arviz[4-250]",
+    ),
+    _mutant(
+        "R-hat does not split chains",
+        "chains/_effective.py",
+        "between = means.var(axis=1, ddof=1)",
+        "between = means.reshape(series, chains, 2).mean(axis=2).var(axis=1, ddof=1)",
+        f"{CHAINS}::test_equals_arviz[0.9]",
+    ),
+    _mutant(
+        "an exact answer has the error zero",
+        "chains/_averages.py",
+        "np.where(constant, floor, np.maximum(mcse, floor))",
+        "np.where(constant, 0.0, mcse)",
+        f"{CHAINS}::TestFloor::test_a_constant_series_has_an_error_that_is_small_and_not_zero",
+    ),
+    _mutant(
+        "the error of a weighted average is not that of a ratio",
+        "chains/_importance.py",
+        "return centre + share * (series - centre)",
+        "return share * series",
+        f"{CHAINS}::test_weighted_averages_have_the_error_of_a_ratio",
+    ),
+    _mutant(
+        "moves of the fits are not charged for",
+        "estimation/_stability.py",
+        "return moved - moved.mean(axis=-2, keepdims=True)",
+        "return 0.0 * moved",
+        f"{CHOICE}::test_fits_that_move_a_little_are_charged_for_it",
+    ),
+    _mutant(
+        "what is left of large numbers is surer than they are",
+        "chains/_statistics.py",
+        "chain_statistics(series, _largest(np.asarray(f)))",
+        "chain_statistics(series)",
+        f"{CHAINS}::TestFloor::test_what_is_left_of_large_numbers_is_not_surer_than_they_are",
+    ),
+    _mutant(
+        "intervals are those of a normal distribution",
+        "chains/_quantiles.py",
+        "stdtrit(freedom, (1 + level) / 2)",
+        "stdtrit(freedom + 1e9, (1 + level) / 2)",
+        "estimation/test_errors.py::test_t_intervals_cover_where_normal_ones_do_not",
+    ),
+)
+
+GATE = (
+    _mutant(
+        "the gate to plain is open",
+        "estimation/_choice.py",
+        "plain = own + apart > clearly * errors[0]",
+        "plain = own + apart > np.inf",
+        f"{CHOICE}::test_candidates_that_contradict_each_other_are_left",
+        f"{CHOICE}::test_fits_that_move_are_left",
+    ),
+    _mutant(
+        "the gate does not count what candidates differ by",
+        "estimation/_choice.py",
+        "plain = own + apart > clearly",
+        "plain = own > clearly",
+        f"{CHOICE}::test_candidates_that_contradict_each_other_are_left",
+    ),
+    _mutant(
+        "the gate does not count the moves of the fits",
+        "estimation/_choice.py",
+        "autocorrelation / n + unstable",
+        "autocorrelation / n",
+        f"{CHOICE}::test_fits_that_move_are_left",
+    ),
+    _mutant(
+        "the gate has no margin",
+        "estimation/_choice.py",
+        "clearly = 1 - MARGIN / np.sqrt(n)",
+        "clearly = 1.0",
+        f"{CHOICE}::test_a_little_better_is_not_clearly_better",
+    ),
+    _mutant(
+        "useless candidates are mixed with the plain average",
+        "estimation/_choice.py",
+        "plain = sorted_[0] >= ratio * variance[0]",
+        "plain = sorted_[0] > np.inf",
+        f"{CHOICE}::test_an_average_with_a_useless_candidate_is_not_better",
+    ),
+    _mutant(
+        "what candidates differ by is not in the error",
+        "estimation/_choice.py",
+        "return np.maximum(excess, 0.0)",
+        "return 0.0 * excess",
+        f"{CHOICE}::test_what_candidates_differ_by_enters_the_error",
+    ),
+    _mutant(
+        "the moves of a mixture's fits are not in the error",
+        "estimation/_choice.py",
+        'np.einsum("jk,jbk->bk", mixture, moved) ** 2',
+        '0.0 * np.einsum("jk,jbk->bk", mixture, moved)',
+        f"{CHOICE}::test_fits_that_move_a_little_are_charged_for_it",
+    ),
+    _mutant(
+        "a plain answer keeps the mixture's series",
+        "estimation/_choice.py",
+        "rest[:, plain] = series[0][:, plain]",
+        "pass",
+        f"{CHOICE}::test_fits_that_move_are_left",
+    ),
+    _mutant(
+        "plain averages are charged for moving as averages do",
+        "estimation/_choice.py",
+        "moved[0] = 0.0",
+        "pass",
+        f"{CHOICE}::test_plain_averages_are_not_charged_for_moving_as_averages_do",
+    ),
+    _mutant(
+        "a mixture believes what its series show",
+        "estimation/_choice.py",
+        "return moments * np.outer(scale, scale)",
+        "return moments",
+        f"{CHOICE}::test_weights_are_by_the_variance_to_reckon_with",
+    ),
+    _mutant(
+        "any candidate may be in a mixture",
+        "estimation/_choice.py",
+        "usable = sorted_ <= NEAR * sorted_[0]",
+        "usable = sorted_ <= np.inf",
+        f"{CHOICE}::test_candidates_far_from_the_best_are_not_mixed_in",
+    ),
+)
+
+FITS = (
+    _mutant(
+        "control variates of linear families are zero",
+        "families/_linear.py",
+        "return self.features(state, x, score) @ params",
+        "return 0.0 * (self.features(state, x, score) @ params)",
+        "test_paper_table.py::test_row[polynomial of total degree $k$]",
+    ),
+    _mutant(
+        "a fold is fitted to with the others",
+        "estimation/_splits.py",
+        "linearised(held.rest, problem.root)",
+        "problem.f - solver.solve(problem, key).evaluate(problem.x, problem.score)",
+        "estimation/test_splits.py::TestHonesty::test_held_out_draws_do_not_reach_their_own_fit",
+    ),
+    _mutant(
+        "folds cross chains",
+        "estimation/_splits.py",
+        "chains * -(-8 // chains)",
+        "8",
+        "estimation/test_splits.py::TestFolds::test_no_fold_crosses_a_chain_by_default",
+    ),
+    _mutant(
+        "quick fits have seen the fold that they are used on",
+        "estimation/_least_squares.py",
+        "error, variance[..., start:stop] = _left_out(basis[fold], rest[fold])",
+        "error, variance[..., start:stop] = rest[fold], 1.0",
+        "estimation/test_quick.py::test_leaving_out_a_fold_is_fitting_without_it",
+    ),
+    _mutant(
+        "columns of heavy tails are kept",
+        "estimation/_tails.py",
+        "if not bad.any():",
+        "if bad.any() or True:",
+        "estimation/test_tails.py::TestColumns::test_of_a_student_t_are_left_out_and_that_is_said",
+    ),
+    _mutant(
+        "columns of heavy tails are left out though they serve",
+        "estimation/_tails.py",
+        "keep = _variance(whole) < BETTER * _variance(part)",
+        "keep = _variance(whole) < 0.0",
+        "estimation/test_tails.py::TestColumns::test_of_a_gaussian_are_kept_where_they_serve",
+    ),
+    _mutant(
+        "a fit in-sample has an error bar",
+        "estimation/_splits.py",
+        "np.zeros(()), why, solution.note",
+        "np.zeros(()), None, solution.note",
+        "estimation/test_estimate.py::TestNumbers::test_in_sample_has_no_error_and_says_why",
+    ),
+    _mutant(
+        "holding out averages over the draws that were fitted to",
+        "estimation/_splits.py",
+        "held = problem.take(index[:, cut:].ravel())",
+        "held = problem.take(index.ravel())",
+        "estimation/test_splits.py::TestHonesty::test_holding_out_averages_over_the_rest_only",
+    ),
+)
+
+FARM_GUARDS = (
+    _mutant(
+        "a farm does not charge for chains that lie apart",
+        "chains/_averages.py",
+        "np.maximum(found.mcse, between_chain_error(rows.mean(axis=2).T))",
+        "found.mcse",
+        f"{FARM}::test_a_few_posteriors",
+    ),
+    _mutant(
+        "a farm does not charge for the moves of its fits",
+        "farm/_slices.py",
+        "unseen = (moves(",
+        "unseen = 0.0 * (moves(",
+        f"{FARM}::test_a_few_posteriors",
+    ),
+    _mutant(
+        "a farm's folds are fitted to with the others",
+        "farm/_fitting.py",
+        "cross.sum(axis=1, keepdims=True) - cross)",
+        "cross.sum(axis=1, keepdims=True) + 0 * cross)",
+        f"{FARM}::test_a_few_posteriors",
+    ),
+    _mutant(
+        "a farm trusts fits that have lost their digits",
+        "farm/_slices.py",
+        "alone[fit] = ~(at.sound & left.sound)",
+        "pass",
+        f"{FARM}::test_few_draws_and_singular_fits_go_one_by_one",
+    ),
+    _mutant(
+        "a farm computes posteriors of too few draws together",
+        "farm/_slices.py",
+        "return p > 0 and enough and",
+        "return p > 0 and",
+        f"{FARM}::test_few_draws_and_singular_fits_go_one_by_one",
+    ),
+    _mutant(
+        "a farm asks less of scores than the audit",
+        "farm/_identities.py",
+        "quantile = -NormalDist()",
+        "quantile = -2 * NormalDist()",
+        f"{FARM}::test_statuses_are_what_the_audit_says",
+    ),
+    _mutant(
+        "a farm does not test the scores",
+        "farm/_slices.py",
+        "~surely_hold(at, chains) | suspicious(",
+        "suspicious(",
+        f"{FAILURES}::test_every_failure_is_its_own",
+    ),
+    _mutant(
+        "a farm keeps the numbers of posteriors that it refuses",
+        "farm/_groups.py",
+        "np.where(refused, np.nan, numbers[:, i])",
+        "numbers[:, i]",
+        f"{FAILURES}::test_every_failure_is_its_own",
+    ),
+    _mutant(
+        "a farm does not see chains that stay where they are",
+        "farm/_integrity.py",
+        "(stays > STUCK).any(axis=1) | ",
+        "",
+        f"{FAILURES}::test_chains_that_stand_still",
+    ),
+    _mutant(
+        "a farm does not see chains that hardly move",
+        "farm/_integrity.py",
+        " | still.any(axis=1)",
+        "",
+        f"{FAILURES}::test_chains_that_stand_still",
+    ),
+    _mutant(
+        "a farm does not see chains that are the same",
+        "farm/_integrity.py",
+        "found = twins | ",
+        "found = ",
+        f"{FAILURES}::test_every_failure_is_its_own",
+    ),
+    _mutant(
+        "a farm does not count divergences",
+        "farm/_integrity.py",
+        "found |= diverging.mean(axis=(1, 2)) > DIVERGING",
+        "pass",
+        f"{FAILURES}::test_divergences",
+    ),
+    _mutant(
+        "a farm computes with what is not finite",
+        "farm/_batch.py",
+        "known[int(i)] = (NOT_FINITE, str(error))",
+        "pass",
+        f"{FAILURES}::test_every_failure_is_its_own",
+    ),
+    _mutant(
+        "a farm of an unadjusted sampler does not look at its chains",
+        "farm/_alone.py",
+        'mode == "unadjusted" and not chains',
+        'mode == "unadjusted"',
+        f"{FAILURES}::test_chains_that_are_not_in_order_are_refused_of_an_unadjusted_sampler",
+    ),
+    _mutant(
+        "a farm does not refuse what fails its audit",
+        "farm/_alone.py",
+        'mode != "warn"',
+        "False",
+        f"{FAILURES}::test_every_failure_is_its_own",
+    ),
+    _mutant(
+        "a farm's rows come in another order",
+        "farm/_table.py",
+        "back = np.argsort(order)",
+        "back = order",
+        "farm/test_collections.py::test_rows_are_in_the_order_of_their_sources",
+    ),
+)
+
+STREAMS = (
+    _mutant(
+        "a stream's value is off by one",
+        "chains/_streamed.py",
+        "centre + size * sums.chain_means.mean(axis=0)",
+        "centre + 1 + size * sums.chain_means.mean(axis=0)",
+        f"{STREAMED}::test_of_short_chains_are_those_of_the_series",
+        STREAM,
+    ),
+    _mutant(
+        "a stream's exact answer has the error zero",
+        "chains/_streamed.py",
+        "np.where(constant, floor, np.maximum(size * mcse, floor))",
+        "np.where(constant, 0.0, size * mcse)",
+        f"{STREAMED}::test_of_a_constant_are_at_the_floor",
+    ),
+    _mutant(
+        "a stream does not charge for chains that lie apart",
+        "chains/_streamed.py",
+        "unit * between_chain_error(",
+        "0.0 * between_chain_error(",
+        f"{STREAMED}::test_of_chains_that_lie_apart_are_those_of_the_series",
+    ),
+    _mutant(
+        "a stream does not charge for the moves of its fits",
+        "estimation/_stream_series.py",
+        "unseen = (moves_of_means(",
+        "unseen = 0.0 * (moves_of_means(",
+        STREAM,
+    ),
+    _mutant(
+        "a stream's folds are fitted to with the others",
+        "estimation/_stream_moments.py",
+        "total.moments.without(part.moments).solve(penalty)",
+        "total.moments.solve(penalty)",
+        STREAM,
+    ),
+)
+
+AUDIT = (
+    _mutant(
+        "the audit refuses at half the critical values",
+        "auditing/_identities.py",
+        "t = -stdtrit(",
+        "t = -0.5 * stdtrit(",
+        f"{SCORES}::TestRightScores::test_are_not_refused",
+    ),
+    _mutant(
+        "the audit refuses at twice the critical values",
+        "auditing/_identities.py",
+        "t = -stdtrit(",
+        "t = -2.0 * stdtrit(",
+        f"{SCORES}::TestIdentities::test_sees_what_the_others_do_not",
+    ),
+    _mutant(
+        "the audit has no tanh",
+        "auditing/_identities.py",
+        "bounded * v + 1.0 - bounded**2, wave]",
+        "0.0 * v, wave]",
+        f"{SCORES}::TestIdentities::test_sees_what_the_others_do_not[tanh]",
+    ),
+    _mutant(
+        "the audit has no cosine",
+        "auditing/_identities.py",
+        "bounded * v + 1.0 - bounded**2, wave]",
+        "bounded * v + 1.0 - bounded**2, 0.0 * wave]",
+        f"{SCORES}::TestIdentities::test_sees_what_the_others_do_not[cosine]",
+    ),
+    _mutant(
+        "the audit has no pairs of dimensions",
+        "auditing/_identities.py",
+        "chain(own_identities(y, u), [t], pairs)",
+        "chain(own_identities(y, u), [t])",
+        f"{SCORES}::TestIdentities::test_sees_what_the_others_do_not[pair]",
+    ),
+    _mutant(
+        "the audit does not see chains that stay where they are",
+        "auditing/_integrity.py",
+        "(stays > STUCK) | (ratio < STILL)",
+        "ratio < STILL",
+        "auditing/test_chains.py::test_stuck_chain",
+    ),
+    _mutant(
+        "the audit does not see chains that hardly move",
+        "auditing/_integrity.py",
+        "(stays > STUCK) | (ratio < STILL)",
+        "stays > STUCK",
+        "auditing/test_chains.py::test_stuck_chain",
+    ),
+    _mutant(
+        "the audit does not see chains that are the same",
+        "auditing/_integrity.py",
+        "if twin != chain and",
+        "if twin > chain and",
+        "auditing/test_chains.py::test_duplicate_chains",
+    ),
+    _mutant(
+        "divergences are never fatal",
+        "auditing/_integrity.py",
+        "fatal=part > DIVERGING",
+        "fatal=part > 1",
+        "auditing/test_chains.py::test_divergences",
+    ),
+    _mutant(
+        "the audit believes short chains that seem to forget at once",
+        "auditing/_errors.py",
+        "ess, lags = np.minimum(ess, np.median(ess)), np.maximum(lags, np.median(lags))",
+        "pass",
+        f"{SCORES}::TestRightScores::test_are_not_refused",
+    ),
+    _mutant(
+        "the audit does not widen for long tails",
+        "auditing/_identities.py",
+        "return t + more * (found.mean * found.skewness < 0), t + more",
+        "return t, t",
+        f"{SCORES}::test_a_long_tail_that_was_rarely_drawn_is_allowed_for",
+    ),
+    _mutant(
+        "the audit's errors ignore kurtosis",
+        "auditing/_errors.py",
+        "np.maximum(kurtosis - 1.0, 1.0)",
+        "1.0",
+        "auditing/test_tails.py::test_a_variance_of_one_draw_has_few_degrees_of_freedom",
+    ),
+)
+
+FUNCTIONS = (
+    _mutant(
+        "weights do not charge for the moves of the fit",
+        "estimation/_weights.py",
+        "unseen = instability(rest, intercepts, self.folds)",
+        "unseen = np.zeros(())",
+        f"{FUNCTIONALS}::test_means_are_those_of_the_estimate",
+    ),
+    _mutant(
+        "the error of a standard deviation is twice what it is",
+        "estimation/_functionals.py",
+        "return sigma + moved / (2 * sigma), variance + moved",
+        "return sigma + moved / sigma, variance + moved",
+        f"{FUNCTIONALS}::test_standard_deviations",
+    ),
+    _mutant(
+        "the error of a ratio ignores its denominator",
+        "estimation/_functionals.py",
+        "(above - top - value * (below - bottom))",
+        "(above - top)",
+        f"{FUNCTIONALS}::test_ratios",
+    ),
+    _mutant(
+        "the summary's error of a standard deviation is twice what it is",
+        "summarising/_moments.py",
+        "np.sqrt(np.maximum(square, 0.0)) / (2 * root)",
+        "np.sqrt(np.maximum(square, 0.0)) / root",
+        "summarising/test_table.py::"
+        "test_the_error_of_a_standard_deviation_is_that_of_the_delta_method",
+    ),
+    _mutant(
+        "the summary is surer than rounding allows",
+        "summarising/_moments.py",
+        "FLOOR = 4 * np.finfo(np.float64).eps",
+        "FLOOR = 0.0",
+        "summarising/test_table.py::test_exact_answers_are_no_surer_than_rounding_allows",
+    ),
+)
+
+MUTANTS = (*ERROR_BARS, *GATE, *FITS, *FARM_GUARDS, *STREAMS, *AUDIT, *FUNCTIONS)
