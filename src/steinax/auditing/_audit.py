@@ -67,8 +67,9 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
             means, squares = nothing, nothing
         if not found.hold and sample.space is not None:
             problems.insert(0, _unnamed(sample))
-        elif sample.space is None and (wrong := _wrong_scores(sample, draws, scores, found)):
-            problems.insert(0, wrong)
+        elif sample.space is None:
+            wrong = _wrong_scores(sample, draws, scores, found, apart="stuck" not in kinds)
+            problems[:0] = [] if wrong is None else [wrong]
     if log_density is not None and (finding := differences(sample, log_density)):
         problems.insert(0, finding)
     strength = float(found.strength.max())
@@ -78,14 +79,22 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
 
 
 def _wrong_scores(
-    sample: Sample, draws: Chains, scores: Chains, found: Identities
+    sample: Sample, draws: Chains, scores: Chains, found: Identities, apart: bool
 ) -> Finding | None:
-    """What the identities of all chains, those of each, or the log densities say against the scores."""
+    """What the log densities, the identities of all chains or those of each say against the scores.
+
+    Args:
+        sample: the draws and scores.
+        draws: the same in float64.
+        scores: the same.
+        found: the identities of all chains.
+        apart: whether to look at single chains.
+    """
     if comparable(sample) and (told := energies(sample)):
         return told
     if not found.hold:
         return name_mistake(draws, scores, sample.names, found, sample.weights)
-    if sample.chains > 1:
+    if apart and sample.chains > 1:
         strength = chain_identities(draws, scores, sample.weights)
         if not (strength <= 1.0).all():
             return name_chain(draws, scores, sample.names, strength, sample.weights)

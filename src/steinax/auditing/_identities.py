@@ -102,10 +102,16 @@ def identities(draws: Chains, scores: Chains, weights: Weights = None) -> Identi
     one = np.eye(count)
     pairs = (z[..., i : i + 1] * t + one[i] for i in range(count))
     trace = (z * t).mean(axis=2, keepdims=True) + 1.0
-    size = 4 * dim + count + count**2 + 1
+    rates = false_alarms(dim, count)
+    return tested(chain(own_identities(y, u), [t], pairs, [trace]), dim, weights, rates)
+
+
+def false_alarms(dim: int, directions: int) -> AnyArray:
+    """The rate of false alarms of each identity: means, squares and the trace have the larger ones."""
+    size = 4 * dim + directions + directions**2 + 1
     rates = np.full(size, FALSE_ALARM / size)
     rates[[*range(2 * dim), -1]] = BIAS_ALARM / (2 * dim + 1)
-    return tested(chain(own_identities(y, u), [t], pairs, [trace]), dim, weights, rates)
+    return rates
 
 
 def chain_identities(draws: Chains, scores: Chains, weights: Weights = None) -> AnyArray:

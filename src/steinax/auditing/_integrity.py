@@ -91,10 +91,8 @@ def _shared(sample: Sample) -> tuple[int, int, float] | None:
         other = near & (chain[:-step] != chain[step:])
         np.add.at(shared, (chain[:-step][other], chain[step:][other]), 1)
     part = (shared + shared.T) / sample.length
-    worst = np.unravel_index(part.argmax(), part.shape)
-    return (
-        (*sorted(map(int, worst)), min(float(part[worst]), 1.0)) if part[worst] > SHARED else None
-    )
+    low, high = sorted(map(int, np.unravel_index(part.argmax(), part.shape)))
+    return (low, high, min(float(part[low, high]), 1.0)) if part[low, high] > SHARED else None
 
 
 def _stuck(sample: Sample) -> Iterator[Finding]:

@@ -62,8 +62,8 @@ class Misfit:
     @property
     def agreement(self) -> float:
         """The rank correlation of the two differences."""
-        ranks = [np.argsort(np.argsort(one)) for one in (self.rise, self.work)]
-        return float(np.corrcoef(*ranks)[0, 1])
+        rise, work = (np.argsort(np.argsort(one)) for one in (self.rise, self.work))
+        return float(np.corrcoef(rise, work)[0, 1])
 
     def steps(self) -> tuple[AnyArray, AnyArray]:
         """From the second draw of each pair to the first, and where their middle is: (pair, dim)."""

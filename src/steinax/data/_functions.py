@@ -151,21 +151,22 @@ def reals(label: str, values: object) -> np.ndarray:
     return as_reals(values, f"values of the integrand {label!r}")
 
 
-def argument_names(f: Callable) -> list[str]:
-    """The arguments that a function has to be given, by name."""
+def named_arguments(f: Callable) -> dict[str, inspect.Parameter]:
+    """The arguments that a function has to be given and that can be given by name."""
     try:
-        signature = inspect.signature(f).parameters.values()
+        signature = inspect.signature(f).parameters
     except (TypeError, ValueError):  # some functions have none
-        return []
-    return [p.name for p in signature if p.default is p.empty and p.kind in _NAMED]
+        return {}
+    return {n: p for n, p in signature.items() if p.default is p.empty and p.kind in _NAMED}
 
 
 def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
     """What a function is to be called with on each draw: variables by name, or the draw itself."""
-    names = argument_names(f)
+    arguments = named_arguments(f)
+    names = list(arguments)
     known = {name: _values(name, sample) for name in names}
     if names == [DRAW]:
-        _check_draw(next(p for p in signature if p.name == DRAW), known[DRAW], sample)
+        _check_draw(arguments[DRAW], known[DRAW], sample)
     missing = [name for name, values in known.items() if values is None]
     there = known_names(sample) if missing else []
     if there and (len(names) > 1 or get_close_matches(missing[0], there)):

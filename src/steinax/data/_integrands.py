@@ -8,7 +8,7 @@ import numpy as np
 
 from .._types import Series
 from ._arrays import ADAPTERS
-from ._functions import argument_names
+from ._functions import named_arguments
 from ._pieces import Integrand, Piece, piece
 from ._sample import Sample
 from ._variables import Variables
@@ -136,7 +136,7 @@ def variables_asked(f: IntegrandSpec, variables: Variables | None) -> dict[str, 
         return {}
     asked: list[str] = []
     for one in _named(f).values():
-        asked += [one] if isinstance(one, str) else argument_names(one) if callable(one) else []
+        asked += [one] if isinstance(one, str) else named_arguments(one) if callable(one) else []
     found = {}
     for name in asked:
         try:

@@ -143,7 +143,7 @@ def _given(problem: Problem, integrands: int, solver: AbstractSolver) -> tuple[f
         return FACTORS * n**2, PASSES * n
     if isinstance(solver, Exact | Sparse):
         return 3.0 * n * p + 8.0 * float(p) ** 2, PRIMAL * n + 4.0 * p
-    kept = n**2 if n <= KEPT and not is_matrix_free(problem.family) else 0.0
+    kept = n**2 if n <= KEPT and not is_matrix_free(problem) else 0.0
     return 2.0 * n * min(n, 1000) + kept, PASSES * n + 4.0 * p
 
 

@@ -1,13 +1,12 @@
 """The Stein identities of many posteriors at once: those of `steinax.auditing`."""
 
-from statistics import NormalDist
-
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.special import ndtri
 
 from .._types import AnyArray
 from ..auditing._errors import effective_sizes
-from ..auditing._identities import FALSE_ALARM, MATERIAL, NORMAL_QUARTILES
+from ..auditing._identities import CHAIN_ALARM, MATERIAL, NORMAL_QUARTILES, false_alarms
 from ._coordinates import Coordinates, Rows
 
 
@@ -22,20 +21,47 @@ def surely_hold(at: Coordinates, chains: int) -> Bool[AnyArray, " posterior"]:
     $q \sigma / \sqrt m$ is left to the audit itself.
     """
     own = _own_series(at)
-    n = own.shape[2]
-    mean = own.mean(axis=2)
-    variance = _variance(np.einsum("bin,bin->bi", own, own) / n, mean, n)
+    dim, n = at.y.shape[1:]
+    mean, variance = _moments(own)
     pairs, spread = _pair_moments(at)
-    mean, variance = np.hstack([mean, pairs]), np.hstack([variance, spread])
-    quantile = -NormalDist().inv_cdf(FALSE_ALARM / (2.0 * mean.shape[1]))
-    error = np.sqrt(variance / (n * np.log10(n)))
-    doubtful = ~(np.abs(mean) <= np.maximum(quantile * error, MATERIAL))
+    trace, width = _moments((at.z * at.t).mean(axis=1, keepdims=True) + 1.0)
+    mean, variance = np.hstack([mean, pairs, trace]), np.hstack([variance, spread, width])
+    quantile = -ndtri(false_alarms(dim, dim) / 2.0)
+    doubtful = _beyond(mean, variance, quantile, n)
     posterior, identity = np.nonzero(doubtful)
     if len(posterior):
         rows = _some_series(at, own, posterior, identity).reshape(len(posterior), chains, -1)
         error = np.sqrt(variance[doubtful] / effective_sizes(rows)[0])
+        doubtful[doubtful] = ~(np.abs(mean[doubtful]) <= quantile[identity] * error)
+    return ~doubtful.any(axis=1) & _chains_hold(own[:, : 2 * dim], chains)
+
+
+def _chains_hold(own: AnyArray, chains: int) -> Bool[AnyArray, " posterior"]:
+    """Whether the means and squares of every chain hold alone."""
+    posteriors, count, n = own.shape
+    if chains == 1:
+        return np.ones(posteriors, dtype=bool)
+    apart = own.reshape(posteriors, count * chains, n // chains)
+    mean, variance = _moments(apart)
+    quantile = float(-ndtri(CHAIN_ALARM / (2.0 * count * chains)))
+    doubtful = _beyond(mean, variance, quantile, n // chains)
+    if doubtful.any():
+        sizes = effective_sizes(apart[doubtful][:, None])[0]
+        error = np.sqrt(variance[doubtful] / sizes)
         doubtful[doubtful] = ~(np.abs(mean[doubtful]) <= quantile * error)
     return ~doubtful.any(axis=1)
+
+
+def _beyond(mean: AnyArray, variance: AnyArray, quantile: AnyArray | float, n: int) -> AnyArray:
+    """Which means are off by more than the largest effective sample size of n draws allows."""
+    error = np.sqrt(variance / (n * np.log10(n)))
+    return ~(np.abs(mean) <= np.maximum(quantile * error, MATERIAL))
+
+
+def _moments(series: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Means and variances over the draws, each (posterior, series)."""
+    n, mean = series.shape[2], series.mean(axis=2)
+    return mean, _variance(np.einsum("bin,bin->bi", series, series) / n, mean, n)
 
 
 def _own_series(at: Coordinates) -> Float[AnyArray, "posterior identity n"]:
@@ -87,8 +113,9 @@ def _some_series(
 ) -> Float[AnyArray, "series n"]:
     """The series of some identities, less what is constant in them."""
     dim, first = at.z.shape[1], own.shape[1]
-    left, right = np.divmod(np.maximum(identity - first, 0), dim)
+    left, right = np.divmod(np.clip(identity - first, 0, dim**2 - 1), dim)
     rows = at.z[posterior, left] * at.t[posterior, right]
-    mine = identity < first
+    mine, trace = identity < first, identity == first + dim**2
     rows[mine] = own[posterior[mine], identity[mine]]
+    rows[trace] = (at.z * at.t)[posterior[trace]].mean(axis=1)
     return rows

@@ -4,9 +4,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from .._types import AnyArray
-from ..auditing._integrity import DIVERGING, STILL, STUCK
+from ..auditing._integrity import DIVERGING, SHARED, STILL, STUCK
 from ..data._integrands import LIMITS
 
+CLOSE = 1e-5  # of a standard deviation: numbers that may be the same up to rounding
+PART = 0.5  # of the draws that the audit calls shared
 MARGIN = 1.1  # for rounding, and for the two ways to divide a variance
 
 type Posteriors = Float[AnyArray, "posterior dim chain draw"]
@@ -33,6 +35,19 @@ def _largest(values: AnyArray) -> AnyArray:
     return np.maximum(values.max(axis=(2, 3)), -values.min(axis=(2, 3)))
 
 
+def _sharing(y: Float[AnyArray, "posterior chain draw"]) -> Verdicts:
+    """Whether chains may share draws, by one dimension: many equal numbers in different chains."""
+    posteriors, chains, length = y.shape
+    if chains == 1:
+        return np.zeros(posteriors, dtype=bool)
+    flat = y.reshape(posteriors, -1)
+    order = np.argsort(flat, axis=1)
+    value, chain = np.take_along_axis(flat, order, axis=1), order // length
+    near = value[:, 1:] - value[:, :-1] <= CLOSE
+    other = chain[:, 1:] != chain[:, :-1]
+    return (near & other).sum(axis=1) > PART * SHARED * length
+
+
 def suspicious(
     draws: Posteriors, y: Posteriors, diverging: Bool[AnyArray, "posterior chain draw"] | None
 ) -> Verdicts:
@@ -45,8 +60,7 @@ def suspicious(
         y: of mean 0 and variance 1 in each dimension.
         diverging: which draws diverged.
     """
-    order = np.sort(draws[:, 0, :, 0], axis=1)
-    twins = (order[:, 1:] == order[:, :-1]).any(axis=1)  # two chains that start at one place
+    twins = _sharing(y[:, 0])
     stays = (draws[:, 0, :, 1:] == draws[:, 0, :, :-1]).mean(axis=2)
     square = np.einsum("bdcn,bdcn->bdc", y, y) / y.shape[3] - y.mean(axis=3) ** 2
     still = square.max(axis=1) < MARGIN * STILL**2
