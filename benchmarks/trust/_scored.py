@@ -1,7 +1,6 @@
 """Right samples of easy and hard targets, and the everyday mistakes made with their scores."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtr
@@ -129,15 +128,6 @@ MISTAKES: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], Pair]]] = {
     "tempered, half": ("tempered", lambda x, s: (x, s / 2)),
     "tempered, double": ("tempered", lambda x, s: (x, s * 2)),
 }
-
-
-def posterior_blocks(folder: Path, size: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Every block of `size` draws of every posterior, with its scores."""
-    for path in sorted(folder.glob("*/scores.npz")):
-        with np.load(path) as stored:
-            u, score = stored["u"], stored["score"]
-        for start in range(0, len(u) - size + 1, size):
-            yield path.parent.name, u[start : start + size], score[start : start + size]
 
 
 def _banana_density(x: np.ndarray) -> np.ndarray:

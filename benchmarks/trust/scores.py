@@ -1,8 +1,11 @@
 """Which wrong scores the audit refuses and names, which right ones it refuses, and what can hide."""
 
 import argparse
+import multiprocessing
 import os
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +14,13 @@ import steinax as sx
 
 from .._markdown import about, figure, origin, table, write
 from .._pinned import ROOT
-from ._scored import MISTAKES, NAMED, RIGHT, chains, gaussian, posterior_blocks
+from ._refused import SIZES, posterior_case, right_case, wrong_case
+from ._scored import MISTAKES, NAMED, RIGHT, chains, gaussian
+from ._wrong import WRONG
 
 SHAPE, RHO = (4, 250, 10), 0.5
-SETTINGS = (
-    ((4, 250, 10), 0.5),
-    ((4, 250, 10), 0.9),
-    ((4, 250, 10), -0.5),
-    ((4, 50, 10), 0.9),
-    ((1, 1000, 10), 0.0),
-    ((4, 50, 3), 0.0),
-)
-SIZES = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 1.0)
+DRAWS = (200, 1000)
+ERRORS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 1.0)
 
 
 def verdict(x: np.ndarray, score: np.ndarray) -> str:
@@ -71,31 +69,41 @@ def boundaries(seeds: int) -> list[dict]:
     return rows
 
 
-def false_alarms(seeds: int) -> list[dict]:
-    """Right samples that are refused, per target."""
-    rows = []
-    for target, make in RIGHT.items():
-        refused = sum(
-            verdict(*make(chains(seed, shape, rho))) != "passed"
-            for shape, rho in SETTINGS
-            for seed in range(1000, 1000 + seeds)
-        )
-        count = seeds * len(SETTINGS)
-        rows.append({"table": "right", "target": target, "audits": count, "refused": refused})
-    folder = Path(os.environ["STEINAX_DATA"], "posteriordb")
-    for size in (100, 1000):
-        found = [verdict(u, score) for _, u, score in posterior_blocks(folder, size)]
-        refused = len(found) - found.count("passed")
-        target = f"posteriordb, 22 posteriors, blocks of {size:,}"
-        rows.append({"table": "right", "target": target, "audits": len(found), "refused": refused})
-    return rows
+def cases(seeds: int, folder: Path, workers: int) -> list[dict]:
+    """Subtle mistakes, and right samples: a row each, on several processes."""
+    tasks: list[tuple[Callable[..., dict], tuple]] = [
+        (wrong_case, (name, n, seeds)) for n in DRAWS for name in WRONG
+    ]
+    tasks += [(right_case, (target, seeds)) for target in RIGHT]
+    tasks += [
+        (posterior_case, (path.parent.name, size))
+        for size in SIZES
+        for path in sorted(folder.glob("*/scores.npz"))
+    ]
+    fresh = multiprocessing.get_context("spawn")  # jax does not survive a fork
+    with ProcessPoolExecutor(workers, mp_context=fresh) as pool:
+        rows = [one.result() for one in [pool.submit(work, *given) for work, given in tasks]]
+    return _together(rows)
+
+
+def _together(rows: list[dict]) -> list[dict]:
+    """The rows of posteriors added up for each size of blocks."""
+    found: dict[str, dict] = {}
+    for row in rows:
+        key = f"{row['target']}" if row["table"] == "right" else f"{row['mistake']}, {row['draws']}"
+        if key in found:
+            for field in ("audits", "refused", "refused_with"):
+                found[key][field] += row[field]
+        else:
+            found[key] = dict(row)
+    return list(found.values())
 
 
 def limits(seeds: int) -> list[dict]:
     """Score errors of growing size: how many pass, and the smallest limit printed for those."""
     rows = []
     for sort in ("constant", "linear"):
-        for size in SIZES:
+        for size in ERRORS:
             passed, least = 0, np.inf
             for seed in range(seeds):
                 x, score = gaussian(chains(seed, SHAPE, RHO))
@@ -130,13 +138,17 @@ def page(rows: list[dict], where: dict) -> str:
     """All of `scores.md`."""
     wrong = [row for row in rows if row["table"] == "mistakes"]
     right = [row for row in rows if row["table"] == "right"]
+    subtle = [row for row in rows if row["table"] == "subtle"]
     limit = [row for row in rows if row["table"] == "limit"]
-    audits, refused = (sum(row[key] for row in right) for key in ("audits", "refused"))
+    audits, refused, refused_with = (
+        sum(row[key] for row in right) for key in ("audits", "refused", "refused_with")
+    )
     low = min(row["named"] / row["seeds"] for row in wrong)
     under = [row for row in limit if row["passed"] and row["least"] < row["bias"]]
     parts = [
         "# Wrong scores",
-        f"Of {audits:,} right samples the audit refuses {refused}. It refuses and names every mistake "
+        f"Of {audits:,} right samples {refused} are refused, and {refused_with} of the same samples with "
+        f"their log densities. The audit refuses and names every gross mistake "
         f"in at least {low:.0%} of the seeds, at 4 x 250 draws with AR(1) 0.5 in ten dimensions. "
         f"An error passed that was larger than the limit printed beside it in {len(under)} of "
         f"{len(limit)} rows. An audit takes {figure(where['milliseconds'])} ms.",
@@ -150,11 +162,17 @@ def page(rows: list[dict], where: dict) -> str:
         ),
         "The bias of a missing Jacobian is that of one standard deviation of the parameter: it is found "
         "where the parameter varies by a half or more, as here.",
+        *_subtle(subtle),
         "## Right scores",
-        "4 x 250 draws (AR(1) 0.5, 0.9 and -0.5), 4 x 50 (0.9 and 0) and 1 x 1,000.",
+        "4 x 250 draws (AR(1) 0.5, 0.9 and -0.5), 4 x 50 (0.9 and 0) and 1 x 1,000; estimates of all "
+        "columns, their squares and products. Refused by the audit, or because an estimate contradicts the plain "
+        "average, without and with log densities.",
         table(
-            ("target", "audits", "refused"),
-            [[row["target"], f"{row['audits']:,}", str(row["refused"])] for row in right],
+            ("target", "samples", "refused", "with log densities"),
+            [
+                [row["target"], f"{row['audits']:,}", str(row["refused"]), str(row["refused_with"])]
+                for row in right
+            ],
         ),
         "## What can hide",
         "A Gaussian target. A constant error shifts the estimate of the first mean by the bias given, in "
@@ -177,6 +195,39 @@ def page(rows: list[dict], where: dict) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _subtle(rows: list[dict]) -> list[str]:
+    """The part of the page on mistakes that move estimates by a few plain standard errors."""
+    sums = {
+        key: sum(row[key] for row in rows)
+        for key in ("apart", "apart_refused", "biased", "biased_refused")
+    }
+    columns = ("mistake", "draws", "bias", "refused", "with log densities")
+    return [
+        "## Subtle mistakes",
+        "Four dimensions, chains of AR(1) 0.3; estimates of all columns, their squares and the products of "
+        "neighbours by `Polynomial(2)`. The bias is that of the worst of them, in standard errors of its "
+        f"plain average (the median over {rows[0]['seeds']} seeds). Without log densities "
+        f"{sums['apart_refused']:,} of the {sums['apart']:,} samples are refused whose estimate lies more "
+        f"than five plain standard errors from the plain average; with them {sums['biased_refused']:,} of the "
+        f"{sums['biased']:,} whose bias exceeds two.",
+        table(
+            columns,
+            [
+                [
+                    row["mistake"],
+                    f"{row['draws']:,}",
+                    f"{row['bias']:.1f}",
+                    str(row["refused"]),
+                    str(row["refused_with"]),
+                ]
+                for row in rows
+            ],
+        ),
+        "Log densities say nothing of a truncation: scores and energies agree, and the draws end at a wall. "
+        "Clipped and rounded gradients that move estimates by less than two standard errors are not refused.",
+    ]
+
+
 def _least(row: dict) -> str:
     return figure(row["least"]) if row["passed"] else ""
 
@@ -185,13 +236,15 @@ def main() -> None:
     """Measure everything, and write `scores.json` and `scores.md`."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trust.scores", description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="for each mistake and each setting")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
     given = parser.parse_args()
     if "STEINAX_DATA" not in os.environ:
         raise SystemExit("STEINAX_DATA is not set: point it at the folder that holds posteriordb/.")
     where = about("benchmarks.trust.scores") | {"milliseconds": timed()}
-    rows = named(given.seeds) + boundaries(given.seeds) + false_alarms(given.seeds)
-    rows += limits(given.seeds // 2)
+    folder = Path(os.environ["STEINAX_DATA"], "posteriordb")
+    rows = named(given.seeds) + boundaries(given.seeds) + limits(given.seeds // 2)
+    rows += cases(given.seeds, folder, given.workers)
     text = page(rows, where)
     write(given.out, "scores", text, where, rows)
     print(text)
