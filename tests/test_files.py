@@ -31,7 +31,8 @@ def _sample() -> sx.Sample:
     flags = np.zeros((4, 60), bool)
     flags[2, 3] = True
     names = ["tau_log__", "beta[age]", "beta[dose]"]
-    return sx.Sample(X, -X, names, diverging=flags, variables=tree)
+    density = -0.5 * (X**2).sum(-1)
+    return sx.Sample(X, -X, names, diverging=flags, variables=tree, log_density=density)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -41,7 +42,7 @@ def test_everything_comes_back(tmp_path: Path, name: str) -> None:
     weights = sx.weigh(sample, sx.Polynomial(2))
     sx.save(tmp_path / name, sample, estimate=est, weights=weights)
     back = sx.from_arviz(tmp_path / name)
-    for field in ("draws", "scores", "diverging"):
+    for field in ("draws", "scores", "diverging", "log_density"):
         np.testing.assert_array_equal(getattr(back, field), getattr(sample, field))
     assert back.names == sample.names
     assert back.variables is not None and sample.variables is not None

@@ -29,51 +29,44 @@ def verdict(x: np.ndarray, score: np.ndarray) -> str:
     return "passed" if report.passed else report.fatal[0].kind
 
 
-def named(seeds: int) -> list[dict]:
-    """How often each mistake is refused, and refused by its name."""
-    rows = []
-    for target, make in NAMED.items():
-        for mistake, (kind, change) in MISTAKES.items():
-            found = [verdict(*change(*make(chains(s, SHAPE, RHO)))) for s in range(seeds)]
-            rows.append(
-                {
-                    "table": "mistakes",
-                    "target": target,
-                    "mistake": mistake,
-                    "seeds": seeds,
-                    "refused": seeds - found.count("passed"),
-                    "named": found.count(kind),
-                }
-            )
-    return rows
+def named(target: str, mistake: str, seeds: int) -> dict:
+    """How often a gross mistake is refused, and refused by its name."""
+    make, (kind, change) = NAMED[target], MISTAKES[mistake]
+    found = [verdict(*change(*make(chains(s, SHAPE, RHO)))) for s in range(seeds)]
+    return {
+        "table": "mistakes",
+        "target": target,
+        "mistake": mistake,
+        "seeds": seeds,
+        "refused": seeds - found.count("passed"),
+        "named": found.count(kind),
+    }
 
 
-def boundaries(seeds: int) -> list[dict]:
-    """Densities that do not vanish at the boundary of their support."""
-    rows = []
-    for name in ("exponential", "uniform"):
-        found = []
-        for seed in range(seeds):
-            x = getattr(np.random.default_rng(seed), name)(size=(4, 250, 10))
-            found.append(verdict(x, -1.0 * (name == "exponential") * np.ones_like(x)))
-        rows.append(
-            {
-                "table": "mistakes",
-                "target": name,
-                "mistake": "a boundary left in place",
-                "seeds": seeds,
-                "refused": seeds - found.count("passed"),
-                "named": found.count("boundary"),
-            }
-        )
-    return rows
+def boundary(name: str, seeds: int) -> dict:
+    """A density that does not vanish at the boundary of its support."""
+    found = []
+    for seed in range(seeds):
+        x = getattr(np.random.default_rng(seed), name)(size=(4, 250, 10))
+        found.append(verdict(x, -1.0 * (name == "exponential") * np.ones_like(x)))
+    return {
+        "table": "mistakes",
+        "target": name,
+        "mistake": "a boundary left in place",
+        "seeds": seeds,
+        "refused": seeds - found.count("passed"),
+        "named": found.count("boundary"),
+    }
 
 
 def cases(seeds: int, folder: Path, workers: int) -> list[dict]:
-    """Subtle mistakes, and right samples: a row each, on several processes."""
+    """Gross and subtle mistakes, right samples, and errors that hide: a row each, on several processes."""
     tasks: list[tuple[Callable[..., dict], tuple]] = [
         (wrong_case, (name, n, seeds)) for n in DRAWS for name in WRONG
     ]
+    tasks += [(named, (target, mistake, seeds)) for target in NAMED for mistake in MISTAKES]
+    tasks += [(boundary, (name, seeds)) for name in ("exponential", "uniform")]
+    tasks += [(limit, (s, size, seeds // 2)) for s in ("constant", "linear") for size in ERRORS]
     tasks += [(right_case, (target, seeds)) for target in RIGHT]
     tasks += [
         (posterior_case, (path.parent.name, size))
@@ -90,7 +83,7 @@ def _together(rows: list[dict]) -> list[dict]:
     """The rows of posteriors added up for each size of blocks."""
     found: dict[str, dict] = {}
     for row in rows:
-        key = f"{row['target']}" if row["table"] == "right" else f"{row['mistake']}, {row['draws']}"
+        key = row["target"] if row["table"] == "right" else str(row)
         if key in found:
             for field in ("audits", "refused", "refused_with"):
                 found[key][field] += row[field]
@@ -99,23 +92,19 @@ def _together(rows: list[dict]) -> list[dict]:
     return list(found.values())
 
 
-def limits(seeds: int) -> list[dict]:
-    """Score errors of growing size: how many pass, and the smallest limit printed for those."""
-    rows = []
-    for sort in ("constant", "linear"):
-        for size in ERRORS:
-            passed, least = 0, np.inf
-            for seed in range(seeds):
-                x, score = gaussian(chains(seed, SHAPE, RHO))
-                wrong = score * (1 - size) if sort == "linear" else score + size * _along(x)
-                report = sx.audit(sx.Sample(x, wrong))
-                if report.passed:
-                    passed += 1
-                    limit = report.limit_squares if sort == "linear" else report.limit[:1]
-                    least = min(least, float(limit.min()))
-            row = {"table": "limit", "error": sort, "bias": size, "seeds": seeds, "passed": passed}
-            rows.append(row | {"least": least if passed else None})
-    return rows
+def limit(sort: str, size: float, seeds: int) -> dict:
+    """Scores with an error of one size: how many pass, and the smallest limit printed for those."""
+    passed, least = 0, np.inf
+    for seed in range(seeds):
+        x, score = gaussian(chains(seed, SHAPE, RHO))
+        wrong = score * (1 - size) if sort == "linear" else score + size * _along(x)
+        report = sx.audit(sx.Sample(x, wrong))
+        if report.passed:
+            passed += 1
+            shown = report.limit_squares if sort == "linear" else report.limit[:1]
+            least = min(least, float(shown.min()))
+    row = {"table": "limit", "error": sort, "bias": size, "seeds": seeds, "passed": passed}
+    return row | {"least": least if passed else None}
 
 
 def _along(x: np.ndarray) -> np.ndarray:
@@ -139,19 +128,19 @@ def page(rows: list[dict], where: dict) -> str:
     wrong = [row for row in rows if row["table"] == "mistakes"]
     right = [row for row in rows if row["table"] == "right"]
     subtle = [row for row in rows if row["table"] == "subtle"]
-    limit = [row for row in rows if row["table"] == "limit"]
+    hidden = [row for row in rows if row["table"] == "limit"]
     audits, refused, refused_with = (
         sum(row[key] for row in right) for key in ("audits", "refused", "refused_with")
     )
     low = min(row["named"] / row["seeds"] for row in wrong)
-    under = [row for row in limit if row["passed"] and row["least"] < row["bias"]]
+    under = [row for row in hidden if row["passed"] and row["least"] < row["bias"]]
     parts = [
         "# Wrong scores",
         f"Of {audits:,} right samples {refused} are refused, and {refused_with} of the same samples with "
         f"their log densities. The audit refuses and names every gross mistake "
         f"in at least {low:.0%} of the seeds, at 4 x 250 draws with AR(1) 0.5 in ten dimensions. "
         f"An error passed that was larger than the limit printed beside it in {len(under)} of "
-        f"{len(limit)} rows. An audit takes {figure(where['milliseconds'])} ms.",
+        f"{len(hidden)} rows. An audit takes {figure(where['milliseconds'])} ms.",
         "## Mistakes",
         table(
             ("target", "mistake", "seeds", "refused", "named"),
@@ -165,8 +154,8 @@ def page(rows: list[dict], where: dict) -> str:
         *_subtle(subtle),
         "## Right scores",
         "4 x 250 draws (AR(1) 0.5, 0.9 and -0.5), 4 x 50 (0.9 and 0) and 1 x 1,000; estimates of all "
-        "columns, their squares and products. Refused by the audit, or because an estimate contradicts the plain "
-        "average, without and with log densities.",
+        "columns, their squares and products. Refused by the audit, or because an estimate contradicts the "
+        "plain average, without and with log densities.",
         table(
             ("target", "samples", "refused", "with log densities"),
             [
@@ -187,7 +176,7 @@ def page(rows: list[dict], where: dict) -> str:
                     str(row["passed"]),
                     _least(row),
                 ]
-                for row in limit
+                for row in hidden
             ],
         ),
         origin(where),
@@ -208,8 +197,8 @@ def _subtle(rows: list[dict]) -> list[str]:
         "neighbours by `Polynomial(2)`. The bias is that of the worst of them, in standard errors of its "
         f"plain average (the median over {rows[0]['seeds']} seeds). Without log densities "
         f"{sums['apart_refused']:,} of the {sums['apart']:,} samples are refused whose estimate lies more "
-        f"than five plain standard errors from the plain average; with them {sums['biased_refused']:,} of the "
-        f"{sums['biased']:,} whose bias exceeds two.",
+        f"than five plain standard errors from the plain average; with them {sums['biased_refused']:,} of "
+        f"the {sums['biased']:,} whose bias exceeds two.",
         table(
             columns,
             [
@@ -243,8 +232,7 @@ def main() -> None:
         raise SystemExit("STEINAX_DATA is not set: point it at the folder that holds posteriordb/.")
     where = about("benchmarks.trust.scores") | {"milliseconds": timed()}
     folder = Path(os.environ["STEINAX_DATA"], "posteriordb")
-    rows = named(given.seeds) + boundaries(given.seeds) + limits(given.seeds // 2)
-    rows += cases(given.seeds, folder, given.workers)
+    rows = cases(given.seeds, folder, given.workers)
     text = page(rows, where)
     write(given.out, "scores", text, where, rows)
     print(text)

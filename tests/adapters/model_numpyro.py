@@ -14,7 +14,7 @@ from adapters.shared_model import CONCENTRATION, COUNTS, ETA, Y
 from steinax.adapters._numpyro import from_numpyro
 
 FIELDS = ("z_grad",)
-EXACT = ("z_grad", "z.L", "z.beta", "z.tau", "z.w")
+EXACT = ("z_grad", "potential_energy", "z.L", "z.beta", "z.tau", "z.w")
 
 
 def model(y: Any, counts: Any) -> None:

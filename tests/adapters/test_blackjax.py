@@ -63,7 +63,8 @@ def test_the_shared_model_without_a_call_of_its_density(sample: sx.Sample) -> No
     assert sample.names[2:4] == ("L_free__[2]", "beta[0]") and sample.names[6] == "log_tau"
     assert sample.variables is not None and set(sample.variables.names) == set(NAMES)
     assert sample.diverging is not None and sample.diverging.shape == (4, 200)
-    assert sx.audit(sample).passed
+    report = sx.audit(sample)
+    assert report.passed and report.compared
 
 
 @pytest.mark.slow

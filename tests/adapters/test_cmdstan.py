@@ -67,7 +67,8 @@ def test_keeps_the_contract_of_an_adapter(files: Path) -> None:
 
 
 def test_passes_the_audit_and_estimates_by_name(sample: sx.Sample) -> None:
-    assert sx.audit(sample).passed
+    report = sx.audit(sample)
+    assert report.passed and report.compared
     estimate = sx.estimate(["mu", "tau", "theta_tilde", "theta"], sample, sx.Polynomial(2))
     assert estimate.names[:3] == ("mu", "tau", "theta_tilde[0]")
     assert estimate.names[-1] == "theta[7]"

@@ -270,7 +270,8 @@ def test_a_value_rounded_to_the_edge_is_refused() -> None:
 @pytest.mark.slow
 def test_the_shared_model(shared: MCMC) -> None:
     sample = from_numpyro(shared)
-    assert sample.names == COLUMNS and sx.audit(sample).passed
+    report = sx.audit(sample)
+    assert sample.names == COLUMNS and report.passed and report.compared
     assert sample.variables is not None and set(sample.variables.names) == set(NAMES)
     density = flat_density(model_numpyro.model, (Y, COUNTS), shared)
     assert furthest(sample, density, 100) < 1e-6

@@ -182,7 +182,8 @@ def test_a_trace_of_nuts_keeps_the_contract_of_adapters() -> None:
         log_density=density,
     )
     sample = model_pymc.pymc_sample()
-    assert sx.audit(sample).passed
+    report = sx.audit(sample)
+    assert report.passed and report.compared
     typical = np.sqrt(np.mean(sample.score**2, axis=0))
     for i in (0, 700, 1999):
         off = np.abs(sample.score[i] - differences(density, sample.x[i])) / typical

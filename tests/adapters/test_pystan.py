@@ -50,7 +50,8 @@ def test_keeps_the_contract_of_an_adapter() -> None:
 
 
 def test_passes_the_audit_and_beats_plain(sample: sx.Sample) -> None:
-    assert sx.audit(sample).passed
+    report = sx.audit(sample)
+    assert report.passed and report.compared
     estimate = sx.estimate(["beta", "tau", "w"], sample, sx.Polynomial(2))
     assert estimate.names[3:5] == ("tau", "w[0]")
     assert np.min(estimate.worth) > 10

@@ -21,7 +21,7 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
 
     If the scores $s$ are the gradients of the log density of the draws $x$, then $E[s_j] = 0$ and
     $E[x_i s_j] = -1_{i = j}$. On standardised draws, with errors that know of autocorrelation, these
-    and two more functions of each dimension are tested. Right scores are refused once in 50,000
+    and two more functions of each dimension are tested. Right scores are refused once in 12,500
     audits by design and less than once in 1,000 as measured, heavy tails and short chains included.
     When an identity fails, each common mistake is repaired in turn (sign, lag, order of columns or chains,
     Jacobian, constrained draws, temperature), and the repair that makes all identities hold is named.

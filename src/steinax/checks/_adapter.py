@@ -101,6 +101,24 @@ def scores_are_gradients(case: AdapterCase) -> None:
     )
 
 
+@law(
+    "give log_density the log density of each draw, of the density whose gradients the scores are, or None.",
+    lambda case: case.log_density is not None and case.read().log_density is not None,
+)
+def log_densities_are_of_the_draws(case: AdapterCase) -> None:
+    """Log densities differ between draws as the log density does."""
+    sample, log_density = case.read(), case.log_density
+    assert log_density is not None and sample.log_density is not None
+    index = np.linspace(0, sample.size - 1, min(TRIED, sample.size)).round().astype(int)
+    wanted = np.array([float(log_density(x)) for x in np.asarray(sample.x, float)[index]])
+    off = sample.log_density.ravel()[index] - wanted
+    expect(
+        np.ptp(off) <= NEAR * (np.ptp(wanted) + 1.0),
+        f"log densities differ from those of the draws by {off.min():.6g} to {off.max():.6g}, not by one "
+        "constant",
+    )
+
+
 def _guess(score: np.ndarray, found: np.ndarray, typical: np.ndarray) -> str:
     """The likely mistake, if a simple repair mends it."""
     if np.all(np.abs(-score - found) <= NEAR * typical):
@@ -118,4 +136,5 @@ ADAPTER_LAWS: tuple[Law, ...] = (
     reads_the_same_twice,
     every_dimension_moves,
     scores_are_gradients,
+    log_densities_are_of_the_draws,
 )
