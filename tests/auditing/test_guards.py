@@ -103,6 +103,18 @@ class TestCopies:
         assert _kinds(x, -x) == []
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("centre", [0.0, 100.0, 1e6])
+def test_draws_far_from_zero_are_near_each_other_and_not_copies(centre: float, dtype) -> None:
+    """In one dimension, where thousands of draws are near each other by chance."""
+    x = np.random.default_rng(0).normal(size=(4, 5000, 1))
+    far = (centre + x).astype(dtype)
+    assert "duplicate" not in _kinds(far, -x, dtype=dtype)
+    if centre * np.finfo(dtype).eps < 1e-6:  # else too few digits are left to tell
+        far[3, 1:] = far[1, :-1]
+        assert "duplicate" in _kinds(far, -x, dtype=dtype)
+
+
 def test_finite_differences_see_what_the_identities_do_not() -> None:
     wrong = -WIDE * np.where(np.arange(10) == 4, 1.02, 1.0)
     sample = sx.Sample(WIDE, wrong)
