@@ -17,6 +17,15 @@ def test_right_scores_contradict_nothing() -> None:
     assert found.audit.passed
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [0.0, 1e-110])
+def test_an_integrand_that_hardly_changes_contradicts_nothing(size: float) -> None:
+    values = np.stack([size * X[..., 0], X[..., 1]], axis=-1)
+    found = sx.estimate(values, sx.Sample(X, -X), sx.Polynomial(1))
+    assert found.audit is not None
+    assert found.audit.passed
+
+
 def test_a_contradiction_is_refused() -> None:
     assert sx.audit(WRONG).passed
     with pytest.raises(sx.AuditError, match="the estimate of product") as caught:
