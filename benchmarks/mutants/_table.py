@@ -499,8 +499,8 @@ AUDIT = (
     _mutant(
         "the audit does not see chains that are the same",
         "auditing/_integrity.py",
-        "if twin != chain and",
-        "if twin > chain and",
+        "found = _shared(sample) if sample.space is None else _same(sample)",
+        "found = None",
         "auditing/test_chains.py::test_duplicate_chains",
     ),
     _mutant(
