@@ -47,6 +47,7 @@ CHOICE = "estimation/test_choice.py"
 FARM = "farm/test_equality.py"
 FAILURES = "farm/test_failures.py"
 SCORES = "auditing/test_scores.py"
+GUARDS = "auditing/test_guards.py"
 STREAM = "estimation/test_streaming.py::test_is_least_squares_without_each_fold[polynomial]"
 FUNCTIONALS = "estimation/test_functionals.py"
 
@@ -163,22 +164,22 @@ GATE = (
     _mutant(
         "the gate does not count the moves of the fits",
         "estimation/_choice.py",
-        "autocorrelation / n + unstable",
-        "autocorrelation / n",
+        "own = rest.var(axis=0) * pool.per_draw + unstable",
+        "own = rest.var(axis=0) * pool.per_draw",
         f"{CHOICE}::test_fits_that_move_are_left",
     ),
     _mutant(
         "the gate has no margin",
         "estimation/_choice.py",
-        "clearly = 1 - MARGIN / np.sqrt(n)",
+        "clearly = 1 - MARGIN / np.sqrt(len(rest))",
         "clearly = 1.0",
         f"{CHOICE}::test_a_little_better_is_not_clearly_better",
     ),
     _mutant(
         "useless candidates are mixed with the plain average",
         "estimation/_choice.py",
-        "plain = sorted_[0] >= ratio * variance[0]",
-        "plain = sorted_[0] > np.inf",
+        "plain |= pool.least.min(axis=1) >= clearly * variance[0]",
+        "pass",
         f"{CHOICE}::test_an_average_with_a_useless_candidate_is_not_better",
     ),
     _mutant(
@@ -191,21 +192,21 @@ GATE = (
     _mutant(
         "the moves of a mixture's fits are not in the error",
         "estimation/_choice.py",
-        'np.einsum("jk,jbk->bk", mixture, moved) ** 2',
-        '0.0 * np.einsum("jk,jbk->bk", mixture, moved)',
+        'np.einsum("kj,kjb->kb", weights, pool.moved) ** 2',
+        '0.0 * np.einsum("kj,kjb->kb", weights, pool.moved)',
         f"{CHOICE}::test_fits_that_move_a_little_are_charged_for_it",
     ),
     _mutant(
         "a plain answer keeps the mixture's series",
         "estimation/_choice.py",
-        "rest[:, plain] = series[0][:, plain]",
+        "rest[:, plain] = pool.plain[:, plain]",
         "pass",
         f"{CHOICE}::test_fits_that_move_are_left",
     ),
     _mutant(
         "plain averages are charged for moving as averages do",
-        "estimation/_choice.py",
-        "moved[0] = 0.0",
+        "estimation/_pool.py",
+        "moved[:] = 0.0",
         "pass",
         f"{CHOICE}::test_plain_averages_are_not_charged_for_moving_as_averages_do",
     ),
@@ -219,8 +220,8 @@ GATE = (
     _mutant(
         "any candidate may be in a mixture",
         "estimation/_choice.py",
-        "usable = sorted_ <= NEAR * sorted_[0]",
-        "usable = sorted_ <= np.inf",
+        "usable = pool.least <= NEAR * pool.least.min(axis=1, keepdims=True)",
+        "usable = np.isfinite(pool.least)",
         f"{CHOICE}::test_candidates_far_from_the_best_are_not_mixed_in",
     ),
 )
@@ -250,7 +251,7 @@ FITS = (
     _mutant(
         "quick fits have seen the fold that they are used on",
         "estimation/_least_squares.py",
-        "error, variance[..., start:stop] = _left_out(basis[fold], rest[fold])",
+        "error, variance[..., start:stop] = _left_out(basis[fold], rest[fold], inverse)",
         "error, variance[..., start:stop] = rest[fold], 1.0",
         "estimation/test_quick.py::test_leaving_out_a_fold_is_fitting_without_it",
     ),
@@ -323,9 +324,16 @@ FARM_GUARDS = (
     _mutant(
         "a farm asks less of scores than the audit",
         "farm/_identities.py",
-        "quantile = -NormalDist()",
-        "quantile = -2 * NormalDist()",
+        "quantile = -ndtri(false_alarms(",
+        "quantile = -2 * ndtri(false_alarms(",
         f"{FARM}::test_statuses_are_what_the_audit_says",
+    ),
+    _mutant(
+        "a farm does not look at single chains",
+        "farm/_identities.py",
+        " & _chains_hold(own[:, : 2 * dim], chains)",
+        "",
+        f"{FARM}::test_a_chain_that_is_wrong_alone_is_refused",
     ),
     _mutant(
         "a farm does not test the scores",
@@ -432,8 +440,8 @@ STREAMS = (
     _mutant(
         "a stream's folds are fitted to with the others",
         "estimation/_stream_moments.py",
-        "total.moments.without(part.moments).solve(penalty)",
-        "total.moments.solve(penalty)",
+        "total.moments.without(one.moments).only(used)",
+        "total.moments.only(used)",
         STREAM,
     ),
 )
@@ -470,8 +478,8 @@ AUDIT = (
     _mutant(
         "the audit has no pairs of dimensions",
         "auditing/_identities.py",
-        "chain(own_identities(y, u), [t], pairs)",
-        "chain(own_identities(y, u), [t])",
+        "pairs = (z[..., i : i + 1] * t + one[i] for",
+        "pairs = (0.0 * t for",
         f"{SCORES}::TestIdentities::test_sees_what_the_others_do_not[pair]",
     ),
     _mutant(
@@ -491,8 +499,8 @@ AUDIT = (
     _mutant(
         "the audit does not see chains that are the same",
         "auditing/_integrity.py",
-        "if twin != chain and",
-        "if twin > chain and",
+        "found = _shared(sample) if sample.space is None else _same(sample)",
+        "found = None",
         "auditing/test_chains.py::test_duplicate_chains",
     ),
     _mutant(
@@ -522,6 +530,103 @@ AUDIT = (
         "np.maximum(kurtosis - 1.0, 1.0)",
         "1.0",
         "auditing/test_tails.py::test_a_variance_of_one_draw_has_few_degrees_of_freedom",
+    ),
+)
+
+AUDIT_GUARDS = (
+    _mutant(
+        "energies are not looked at",
+        "auditing/_audit.py",
+        "if comparable(sample) and (told := energies(sample)):",
+        "if told := None:",
+        f"{GUARDS}::TestEnergies::test_see_a_constant_that_the_identities_do_not",
+    ),
+    _mutant(
+        "energies refuse errors that do not matter",
+        "auditing/_suspects.py",
+        "if abs(effects[worst]) < least:",
+        "if False:",
+        f"{GUARDS}::TestEnergies::test_pass_what_is_smaller_than_the_error_of_a_plain_average",
+    ),
+    _mutant(
+        "energies of single chains are not looked at",
+        "auditing/_energies.py",
+        "found = _one_chain(whole, misfit)",
+        "pass",
+        f"{GUARDS}::TestEnergies::test_see_a_chain_that_is_wrong_alone",
+    ),
+    _mutant(
+        "identities of single chains are not looked at",
+        "auditing/_audit.py",
+        "if apart and sample.chains > 1:",
+        "if False:",
+        f"{GUARDS}::TestIdentities::test_see_a_chain_that_is_wrong_alone",
+    ),
+    _mutant(
+        "the trapezoidal rule keeps the error of a smooth potential",
+        "auditing/_trapezoid.py",
+        "if np.median(errors[1]) >= HELPS * np.median(errors[0]):",
+        "if True:",
+        f"{GUARDS}::TestEnergies::test_of_a_quartic_log_density_are_exact",
+    ),
+    _mutant(
+        "an error need not be there at distance zero",
+        "auditing/_suspects.py",
+        "_effects(misfit, form, np.concatenate([form.columns, bends], axis=1))[2]",
+        "effects",
+        f"{GUARDS}::test_an_error_that_vanishes_with_the_distance_is_that_of_the_rule",
+    ),
+    _mutant(
+        "the audit does not test all dimensions together",
+        "auditing/_identities.py",
+        "trace = (z * t).mean(axis=2, keepdims=True) + 1.0",
+        "trace = 0.0 * z[..., :1]",
+        f"{GUARDS}::TestIdentities"
+        "::test_of_all_dimensions_together_see_a_temperature_that_none_of_them_does",
+    ),
+    _mutant(
+        "means and squares are tested as rarely as the other identities",
+        "auditing/_identities.py",
+        "rates[[*range(2 * dim), -1]] = BIAS_ALARM / (2 * dim + 1)",
+        "pass",
+        f"{GUARDS}::TestIdentities::test_that_bound_a_bias_have_most_of_the_false_alarms",
+    ),
+    _mutant(
+        "copies of chains shifted by a draw pass",
+        "auditing/_integrity.py",
+        "_shared(sample) if sample.space is None else _same(sample)",
+        "_same(sample)",
+        f"{GUARDS}::TestCopies::test_of_a_chain_that_are_shifted_are_refused[1]",
+    ),
+    _mutant(
+        "chains may not have a single draw in common",
+        "auditing/_integrity.py",
+        "if part[low, high] > SHARED else None",
+        "if part[low, high] > 0 else None",
+        f"{GUARDS}::TestCopies::test_of_a_few_draws_pass",
+    ),
+    _mutant(
+        "finite differences are not compared",
+        "auditing/_audit.py",
+        "(finding := differences(sample, log_density))",
+        "(finding := None)",
+        f"{GUARDS}::test_finite_differences_see_what_the_identities_do_not",
+    ),
+    _mutant(
+        "an estimate may contradict the plain average",
+        "estimation/_audited.py",
+        "against = contradiction(estimate)",
+        "against = None",
+        "estimation/test_guards.py::test_a_contradiction_is_refused",
+        "estimation/test_guards.py"
+        "::test_a_contradiction_is_in_the_report_of_an_estimate_that_goes_on",
+    ),
+    _mutant(
+        "a contradiction is in the report and nobody is told",
+        "estimation/_audited.py",
+        "            _told(report, mode)",
+        "            pass",
+        "estimation/test_guards.py::test_a_contradiction_is_refused",
     ),
 )
 
@@ -564,4 +669,4 @@ FUNCTIONS = (
     ),
 )
 
-MUTANTS = (*ERROR_BARS, *GATE, *FITS, *FARM_GUARDS, *STREAMS, *AUDIT, *FUNCTIONS)
+MUTANTS = (*ERROR_BARS, *GATE, *FITS, *FARM_GUARDS, *STREAMS, *AUDIT, *AUDIT_GUARDS, *FUNCTIONS)

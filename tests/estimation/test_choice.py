@@ -34,7 +34,7 @@ def _chosen(*candidates: Tried[str]) -> Choice[str]:
 def _is_plain(choice: Choice[str]) -> None:
     """Alone, with its own series to the last bit, and charged for nothing but that."""
     assert choice.names == ("plain",)
-    np.testing.assert_array_equal(choice.mixture[:, 0], np.eye(len(choice.trials))[0])
+    np.testing.assert_array_equal(choice.mixture[:, 0], np.eye(len(choice.recipes))[0])
     np.testing.assert_array_equal(choice.rest, PLAIN)
     np.testing.assert_array_equal(choice.instability, 0.0)
     np.testing.assert_array_equal(choice.disagreement, 0.0)

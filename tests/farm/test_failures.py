@@ -83,11 +83,15 @@ def test_chains_that_are_not_in_order_are_refused_of_an_unadjusted_sampler(
 
 
 def test_chains_that_stand_still(right: tuple[np.ndarray, np.ndarray]) -> None:
-    """One stays for 98 steps of 99 and then jumps, another moves by next to nothing."""
-    x = right[0].copy()
-    x[3, 1, :99], x[3, 1, 99] = 0.0, 1.0
-    x[5, 2] = 1e-4 * x[5, 2]
-    rows = sx.estimate_many(x[..., :1], sx.Batch(x, -x))
+    """One stays for 98 steps of 99 and then jumps, another moves by next to nothing.
+
+    Their scores are noise so large that no identity fails: only the draws tell.
+    """
+    x, scores = (array.copy() for array in right)
+    scores[3, 1], scores[5, 2] = 30 * x[0, 0], 30 * x[1, 0]
+    x[3, 1, :99], x[3, 1, 99] = 1.0, 2.0
+    x[5, 2] = 1.0 + 1e-4 * x[5, 2]
+    rows = sx.estimate_many(x[..., :1], sx.Batch(x, scores))
     assert {i: str(rows.status[i]) for i in np.flatnonzero(~rows.ok)} == {3: "stuck", 5: "stuck"}
     assert np.isnan(rows.value[[3, 5]]).all()
 

@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .._types import AnyArray, Points
 from ..chains._rhat import split_rhat
 from ..data import Sample
 from ..data._arrays import kish_size
@@ -18,6 +19,7 @@ SAME, SAME_SINGLE = (
     1e-8,
     1e-6,
 )  # of the size of a column: draws that are nearer are one, in float64, float32
+CHANCE = 0.01  # the part of a chain's draws that may be near draws of another by chance
 SHARING = 5  # chains that are looked at for copies of one draw
 HEAVY, HOPELESS = 0.7, 1.0  # k-hat of weights: averages converge slowly, or not at all
 SHOWN = 5
@@ -80,19 +82,28 @@ def _shared(sample: Sample) -> tuple[int, int, float] | None:
     x = np.asarray(sample.x, np.float64)
     scale = np.abs(x).max(axis=0) + x.std(axis=0)
     x = x / np.where(scale > 0, scale, 1.0)
-    close = SAME if sample.dtype == np.float64 else SAME_SINGLE
+    close = _closeness(x, sample)
+    if (close < np.finfo(sample.dtype).eps).all():  # equal numbers may be chance
+        return _same(sample)
     key = x @ np.random.default_rng(0).uniform(0.5, 1.5, size=sample.dim)
     order = np.argsort(key)
     chain = order // sample.length
     shared = np.zeros((sample.chains, sample.chains), dtype=int)
     for step in range(1, min(sample.chains, SHARING)):  # copies of a draw follow each other
         here, there = order[:-step], order[step:]
-        near = np.abs(x[here] - x[there]).max(axis=1) < close
+        near = (np.abs(x[here] - x[there]) <= close).all(axis=1)
         other = near & (chain[:-step] != chain[step:])
         np.add.at(shared, (chain[:-step][other], chain[step:][other]), 1)
     part = (shared + shared.T) / sample.length
     low, high = sorted(map(int, np.unravel_index(part.argmax(), part.shape)))
     return (low, high, min(float(part[low, high]), 1.0)) if part[low, high] > SHARED else None
+
+
+def _closeness(x: Points, sample: Sample) -> AnyArray:
+    """How near two numbers of each column are that may be one, up to rounding and not by chance, (dim,)."""
+    rounding = SAME if sample.dtype == np.float64 else SAME_SINGLE
+    quartiles = np.ptp(np.quantile(x, [0.25, 0.75], axis=0), axis=0)
+    return np.minimum(rounding, quartiles * (CHANCE / sample.length) ** (1 / sample.dim))
 
 
 def _stuck(sample: Sample) -> Iterator[Finding]:

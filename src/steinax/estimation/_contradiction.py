@@ -57,8 +57,9 @@ def _error_of_difference(estimate: Estimate) -> np.ndarray:
 def _skewness(batches: np.ndarray) -> np.ndarray:
     """Of the mean of the series that was cut into batches, (k,)."""
     batches = _columns(batches)
-    variance = np.maximum((batches**2).mean(axis=0), np.finfo(np.float64).tiny)
-    return (batches**3).mean(axis=0) / variance**1.5 / np.sqrt(len(batches))
+    size = np.sqrt((batches**2).mean(axis=0))
+    unit = batches / np.where(size > 0, size, 1.0)
+    return (unit**3).mean(axis=0) / np.sqrt(len(batches))
 
 
 def _columns(batches: np.ndarray) -> np.ndarray:
