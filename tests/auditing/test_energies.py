@@ -176,3 +176,17 @@ class TestDifferences:
     def test_a_density_that_is_no_number_is_refused(self) -> None:
         with pytest.raises(ValueError, match="one finite number"):
             sx.audit(sx.Sample(self.X, -self.X), log_density=lambda x: x)
+
+
+def test_modes_that_are_far_apart_are_no_mistake() -> None:
+    """The nearest draws lie in different modes, so that the rule says nothing."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, 100, 12)) + np.where(rng.random((4, 100, 12)) < 0.6, 3.0, -3.0)
+    parts = (
+        np.log([0.6, 0.4])[:, None, None, None]
+        - 0.5 * (x - np.array([3.0, -3.0])[:, None, None, None]) ** 2
+    )
+    density = np.logaddexp(*parts)
+    high = np.exp(parts[0] - density)
+    score = -x + 3.0 * high - 3.0 * (1.0 - high)
+    assert sx.audit(sx.Sample(x, score, log_density=density.sum(axis=2))).passed

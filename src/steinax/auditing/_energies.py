@@ -21,7 +21,7 @@ MATERIAL = 0.02  # a smaller bias is not reported, however sure: in standard dev
 SHARE = 0.3  # of the least bias: a smaller misfit needs no explanation
 APART = 1.5  # times the misfit of other chains: one that has more is looked at alone
 MENDED = 0.2  # of the misfit: what a repair may leave
-UNRELATED = 0.3  # rank correlation of energies and work, below which scores are of something else
+OPPOSED = -0.3  # rank correlation of energies and work, below which the energies are potential ones
 
 
 def energies(sample: Sample) -> Finding | None:
@@ -35,21 +35,12 @@ def energies(sample: Sample) -> Finding | None:
     """
     whole = _whole(sample)
     misfit = whole.misfit
-    if (
-        misfit.agreement < -UNRELATED
-    ):  # a potential energy; the sign of the scores is tested elsewhere
+    if misfit.agreement < OPPOSED:  # a potential energy; the sign of the scores is tested elsewhere
         whole = replace(whole, density=-whole.density)
         misfit = whole.misfit
     found = _examine(whole, misfit)
     if found is None and sample.chains > 1:
         found = _one_chain(whole, misfit)
-    if found is None and misfit.agreement < UNRELATED:
-        message = (
-            "the scores have nothing to do with the log density of the draws: its differences between near "
-            f"draws and those that the scores predict have a correlation of {misfit.agreement:.2f}. Scores "
-            f"and draws are in another order, or one of the two is of another model. {_ELSE}"
-        )
-        return Finding("scores", message)
     return found
 
 

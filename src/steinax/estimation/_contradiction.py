@@ -46,21 +46,22 @@ def _error_of_difference(estimate: Estimate) -> np.ndarray:
     """
     plain, own = (np.atleast_1d(one) for one in (estimate.plain_mcse, estimate.mcse))
     own = np.nan_to_num(own, nan=0.0)
-    batches, usual = _columns(estimate.batches), _columns(estimate.plain_batches)
+    batches, usual = _standardised(estimate.batches), _standardised(estimate.plain_batches)
     together = np.zeros(len(plain))
     if batches.shape == usual.shape:
-        sizes = np.sqrt((batches**2).sum(axis=0) * (usual**2).sum(axis=0))
-        together = (batches * usual).sum(axis=0) / np.where(sizes > 0, sizes, 1.0)
+        together = (batches * usual).mean(axis=0)
     return np.sqrt(np.maximum(plain**2 + own**2 - 2.0 * together * plain * own, 0.0))
 
 
 def _skewness(batches: np.ndarray) -> np.ndarray:
     """Of the mean of the series that was cut into batches, (k,)."""
-    batches = _columns(batches)
-    size = np.sqrt((batches**2).mean(axis=0))
-    unit = batches / np.where(size > 0, size, 1.0)
-    return (unit**3).mean(axis=0) / np.sqrt(len(batches))
+    return (_standardised(batches) ** 3).mean(axis=0) / np.sqrt(len(batches))
 
 
-def _columns(batches: np.ndarray) -> np.ndarray:
-    return np.asarray(batches).reshape(len(batches), -1)
+def _standardised(batches: np.ndarray) -> np.ndarray:
+    """Batches of mean square 1, (batch, k); 0 where a series never changes."""
+    columns = np.asarray(batches).reshape(len(batches), -1)
+    largest = np.abs(columns).max(axis=0)  # squares of what is very large or small are not numbers
+    columns = columns / np.where(largest > 0, largest, 1.0)
+    size = np.sqrt((columns**2).mean(axis=0))
+    return columns / np.where(size > 0, size, 1.0)
