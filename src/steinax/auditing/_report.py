@@ -43,7 +43,7 @@ class AuditReport(eqx.Module):
     >>> import steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
     >>> sx.audit(sx.Sample(x, -x))
-    audit passed: 15 identities hold, score errors that shift a mean by up to 0.29 sd could hide
+    audit passed: 15 identities hold, score errors that shift a mean by up to 0.27 sd could hide
     """
 
     problems: tuple[Finding, ...] = eqx.field(static=True)
