@@ -83,13 +83,15 @@ def as_log_density(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     return found
 
 
-def _per_draw(values: ArrayLike, what: str, shape: tuple[int, ...]) -> np.ndarray:
+def _per_draw(
+    values: ArrayLike, what: str, shape: tuple[int, ...], one: str = "number"
+) -> np.ndarray:
     """One real number for each draw, (chain, draw)."""
     found = as_reals(values, what)
     found = found[None] if found.ndim == 1 else found
     if found.shape != shape:
         raise ValueError(
-            f"{what} has shape {found.shape} and the draws {shape} (chain, draw): give one number for each "
+            f"{what} has shape {found.shape} and the draws {shape} (chain, draw): give one {one} for each "
             "draw."
         )
     return found
@@ -97,7 +99,7 @@ def _per_draw(values: ArrayLike, what: str, shape: tuple[int, ...]) -> np.ndarra
 
 def as_weights(logs: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Weights of mean 1 from their logarithms, (chain, draw)."""
-    found = _per_draw(logs, "log_weights", shape)
+    found = _per_draw(logs, "log_weights", shape, "logarithm")
     if not np.isfinite(found).all():
         raise ValueError(
             f"{int((~np.isfinite(found)).sum())} of {found.size} log_weights are not finite: leave out draws "

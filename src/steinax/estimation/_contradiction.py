@@ -21,6 +21,7 @@ def contradiction(estimate: Estimate) -> Finding | None:
     limit, _ = critical(found, np.full(apart.shape, FALSE_ALARM / apart.size))
     with np.errstate(invalid="ignore", divide="ignore"):
         strength = np.nan_to_num(np.abs(apart) / (limit * error), nan=0.0)
+    strength[np.abs(apart) <= np.atleast_1d(estimate.plain_mcse)] = 0.0  # no estimate is far off
     worst = int(strength.argmax())
     if not strength[worst] > 1.0:
         return None
