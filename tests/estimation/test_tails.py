@@ -58,7 +58,8 @@ class TestColumns:
         problem, found = student(3.0), []
         for seed in range(40):
             f, sample = _sample(problem, seed, 1000)
-            one = sx.estimate(f, sample, sx.Polynomial(6))
+            # the audit refuses the worst of them, which are what is measured
+            one = sx.estimate(f, sample, sx.Polynomial(6), audit="off")
             found.append([one.value - problem.means, one.plain_value - problem.means])
         return np.sqrt(np.mean(np.square(found), axis=0))
 

@@ -21,10 +21,10 @@ from ._recipes import GRIDS, NOISES, affordable
 
 NUMBER = 8  # bytes
 SHARE = 0.5  # of the memory that is free, where no budget is given
-PROGRAMS = 200e6  # bytes that jax takes to compile and hold its programs
+PROGRAMS = 170e6  # bytes that jax takes to compile and hold its programs
 FACTORS = 5  # matrices of all pairs of draws at once, while one is made, factorised and inverted
 PASSES = 9  # arrays of all draws for each integrand: f, f - g, what lies between, statistics
-PRIMAL = 13  # the same in primal form, where the integrands are masked for every fold
+PRIMAL = 7  # the same in primal form, where no array of all pairs lies between
 SEARCH_PROGRAMS = 270e6  # bytes of the programs of an automatic search
 SEARCH_PASSES = (
     36  # arrays of all draws for each integrand of a search: the best few, what lies between
