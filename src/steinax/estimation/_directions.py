@@ -14,7 +14,7 @@ from ._matrices import columns_of, gram_of
 from ._recipes import Recipe
 from ._trials import Trial, no_trial, side_by_side, trial_of
 
-DRAWS = 1000  # at most: each integrand has a factorisation of its own
+DRAWS = 500  # at most: each integrand has a factorisation of its own
 BENT = 0.9  # of the variance that a linear function leaves, where powers of it leave less
 
 
