@@ -24,7 +24,7 @@ SHARE = 0.5  # of the memory that is free, where no budget is given
 PROGRAMS = 170e6  # bytes that jax takes to compile and hold its programs
 FACTORS = 5  # matrices of all pairs of draws at once, while one is made, factorised and inverted
 PASSES = 9  # arrays of all draws for each integrand: f, f - g, what lies between, statistics
-PRIMAL = 7  # the same in primal form, where no array of all pairs lies between
+PRIMAL = 7  # the same in primal form
 SEARCH_PROGRAMS = 270e6  # bytes of the programs of an automatic search
 SEARCH_PASSES = (
     36  # arrays of all draws for each integrand of a search: the best few, what lies between
