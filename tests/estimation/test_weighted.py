@@ -115,7 +115,7 @@ def test_cross_fitting_at_once_is_leaving_out_each_fold():
     # many integrands are read in blocks, from a factorisation that is kept
     f = np.concatenate([sample.draws] * 600, axis=-1)
     wide = sx.estimate(
-        {"f": f}, sample, family, split=sx.CrossFit(4), penalty=PENALTY, memory=2.2e8
+        {"f": f}, sample, family, split=sx.CrossFit(4), penalty=PENALTY, memory=1.75e8
     )
     assert "blocks" in wide.note
     np.testing.assert_allclose(wide.value[:2], est.value, atol=1e-9)
