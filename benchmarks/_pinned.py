@@ -19,6 +19,18 @@ ONE_THREAD = {
 }
 
 
+NOT_FOR_USERS = ("PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR")
+
+
+def cpu_seconds(command: list[str]) -> float:
+    """Of a new process and its children, which may keep bytecode, as a user's do, and no programs."""
+    env = {name: value for name, value in os.environ.items() if name not in NOT_FOR_USERS}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, env=env | ONE_THREAD, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def run(module: str, settings: dict, one_core: bool = True, core: int = 0) -> list[dict]:
     """The rows that `measure(**settings)` of a benchmark's module gives, in a new process."""
     start = f"from benchmarks._pinned import pin; pin({core}); " if one_core else ""

@@ -2,10 +2,13 @@
 
 Blocks run in order, in the current folder: `python` in one namespace, as one module would, and `bash` by
 a shell. A Python block whose first line is the comment of a file's name, `# functions.py`, is written to
-that file. A `text` block that begins with `$ ` is a command with what it prints; `...` stands for lines.
+that file. A `text` block that begins with `$ ` is a command with what it prints; `...` stands for lines. One
+that follows a Python block is what that block prints, but numbers may differ by 5% from machine to machine.
 """
 
+import contextlib
 import doctest
+import io
 import os
 import re
 import subprocess
@@ -57,10 +60,14 @@ def run(path: Path) -> None:
     """Execute the blocks in order."""
     module = ModuleType("document")
     sys.modules[module.__name__] = module
+    printed = None  # by the block before, if it is one of Python
     try:
         for block in blocks(path):
+            if block.language == "text" and not block.is_session and printed is not None:
+                _compare(block.code, printed, f"{path}:{block.line}")
+            printed = None
             if block.language == "python":
-                _run_python(block, module, path)
+                printed = _run_python(block, module, path)
             elif block.language == "bash":
                 _shell(block.code, f"{path}:{block.line + 1}")
             elif block.is_session:
@@ -69,12 +76,37 @@ def run(path: Path) -> None:
         del sys.modules[module.__name__]
 
 
-def _run_python(block: Block, module: ModuleType, path: Path) -> None:
+def _run_python(block: Block, module: ModuleType, path: Path) -> str | None:
+    """What the block prints; nothing is run of a block that is a file."""
     if named := NAMED.match(block.code):
         Path(named[1]).write_text(block.code, encoding="utf-8")
-        return
+        return None
     # Blank lines above the block, so that a traceback names the line of the document.
-    exec(compile("\n" * block.line + block.code, str(path), "exec"), module.__dict__)
+    code, printed = compile("\n" * block.line + block.code, str(path), "exec"), io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, module.__dict__)
+    print(printed.getvalue(), end="")
+    return printed.getvalue()
+
+
+def _compare(expected: str, printed: str, where: str) -> None:
+    """Word by word; a line of three dots stands for all that follows."""
+    shown, ends, _ = expected.partition("\n...\n")
+    pairs = list(zip(shown.split(), printed.split(), strict=False))
+    if ends:
+        complete = len(printed.split()) >= len(shown.split())
+    else:
+        complete = len(printed.split()) == len(shown.split())
+    if not complete or not all(_alike(*pair) for pair in pairs):
+        raise AssertionError(f"{where} says\n{expected}\nand the block prints\n{printed}")
+
+
+def _alike(shown: str, printed: str) -> bool:
+    try:
+        first, second = float(shown), float(printed)
+    except ValueError:
+        return shown == printed
+    return abs(first - second) <= 0.05 * abs(second)
 
 
 def _run_session(block: Block, path: Path) -> None:

@@ -16,6 +16,7 @@ import steinax as sx
 from spaces import discrete_targets as discrete
 from spaces import space_targets as continuous
 from spaces.space_targets import SpaceTarget
+from steinax import contrib
 from steinax.checks import Shape
 from steinax.checks._laws import POINTS
 
@@ -59,8 +60,8 @@ def _bent(x: jax.Array) -> jax.Array:
     return jnp.eye(x.shape[0], dtype=x.dtype) + jnp.outer(jnp.sin(x), jnp.cos(2 * x)) / 2
 
 
-def _growing(on_fields: bool) -> sx.Diffusion:
-    return sx.Diffusion(sx.operators.GrowingMatrix(0.3), on_fields)
+def _growing(on_fields: bool) -> contrib.Diffusion:
+    return contrib.Diffusion(contrib.GrowingMatrix(0.3), on_fields)
 
 
 OPERATORS: tuple[Row[sx.operators.AbstractOperator], ...] = (
@@ -68,9 +69,9 @@ OPERATORS: tuple[Row[sx.operators.AbstractOperator], ...] = (
     Row("ScalarLangevin", sx.ScalarLangevin),
     Row("scaled Langevin", lambda: 3.0 * sx.Langevin()),
     Row("Hamiltonian", _hamiltonian),
-    Row("Diffusion, fields", lambda: sx.Diffusion(_bent)),
-    Row("Diffusion, potentials", lambda: sx.Diffusion(_bent, on_fields=False)),
-    Row("Diffusion, growing", lambda: sx.Diffusion(sx.operators.GrowingMatrix(0.3))),
+    Row("Diffusion, fields", lambda: contrib.Diffusion(_bent)),
+    Row("Diffusion, potentials", lambda: contrib.Diffusion(_bent, on_fields=False)),
+    Row("Diffusion, growing", lambda: contrib.Diffusion(contrib.GrowingMatrix(0.3))),
 )
 
 KERNELS: tuple[KernelRow, ...] = (
@@ -156,22 +157,6 @@ FAMILIES: tuple[FamilyRow, ...] = (
     FamilyRow(
         "Network, Hamiltonian", lambda: sx.Network(8, 2, operator=_hamiltonian()), linear=False
     ),
-    # They have kinks alone, but few nodes of the rule in two dimensions to a cell; test_wavelets.py
-    # holds them to a finer one.
-    FamilyRow("Wavelets, fields", lambda: sx.families.Wavelets(1, 2), Shape.BROKEN),
-    FamilyRow(
-        "Wavelets, potentials",
-        lambda: sx.families.Wavelets(1, 2, operator=sx.ScalarLangevin()),
-        Shape.BROKEN,
-    ),
-    FamilyRow(
-        "Wavelets, pairs of fields", lambda: sx.families.Wavelets(0, 2, pairs=True), Shape.BROKEN
-    ),
-    FamilyRow(
-        "Wavelets, pairs of potentials",
-        lambda: sx.families.Wavelets(0, 2, pairs=True, operator=sx.ScalarLangevin()),
-        Shape.BROKEN,
-    ),
     FamilyRow(
         "Polynomial, diffusion potentials", lambda: sx.Polynomial(2, operator=_growing(False))
     ),
@@ -179,18 +164,12 @@ FAMILIES: tuple[FamilyRow, ...] = (
     FamilyRow(
         "Network, diffusion field", lambda: sx.Network(8, 2, operator=_growing(True)), linear=False
     ),
-    FamilyRow(
-        "Learned, diffusion of a network",
-        lambda: sx.families.Learned(sx.Network(8, 1, operator=_growing(True))),
-        linear=False,
-    ),
     FamilyRow("polynomial + network", lambda: sx.Polynomial(2) + sx.Network(8, 1), linear=False),
 )
 
 OBJECTIVES: tuple[Row[sx.objectives.AbstractObjective], ...] = (
     Row("LeastSquares", sx.LeastSquares),
     Row("Variance", sx.Variance),
-    Row("SpectralVariance", lambda: sx.objectives.SpectralVariance(5)),
 )
 
 PENALTIES: tuple[Row[sx.objectives.AbstractPenalty], ...] = (

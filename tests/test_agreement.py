@@ -116,22 +116,22 @@ class TestCrossFitting:
         """All folds from one factorisation are what a refit for each gives, at equal folds."""
         problem, solver = _problem(*CASES[name]), sx.Exact(dual=dual)
         folds = sx.CrossFit(4).boundaries(chains=4, length=30)
-        once = solver.crossfit(problem, folds, KEY).rest
-        again = sx.solvers.AbstractSolver.crossfit(solver, problem, folds, KEY).rest
+        once = solver.crossfit(problem, folds, KEY).residual
+        again = sx.solvers.AbstractSolver.crossfit(solver, problem, folds, KEY).residual
         np.testing.assert_allclose(once, again, rtol=0, atol=AGREE)
 
     def test_equals_refitting_under_the_variance_objective(self) -> None:
         problem = _problem(POLYNOMIAL_AND_KERNEL, (FREE, NATIVE), sx.Variance())
         folds = sx.CrossFit(4).boundaries(chains=4, length=30)
-        once = sx.Exact().crossfit(problem, folds, KEY).rest
-        again = sx.solvers.AbstractSolver.crossfit(sx.Exact(), problem, folds, KEY).rest
+        once = sx.Exact().crossfit(problem, folds, KEY).residual
+        again = sx.solvers.AbstractSolver.crossfit(sx.Exact(), problem, folds, KEY).residual
         np.testing.assert_allclose(once, again, rtol=0, atol=AGREE)
 
     def test_mean_square_is_refitted(self) -> None:
         problem = _problem(sx.Polynomial(2), sx.MeanSquare(0.1))
         folds = sx.CrossFit(4).boundaries(chains=4, length=30)
-        once = sx.Exact().crossfit(problem, folds, KEY).rest
-        again = sx.solvers.AbstractSolver.crossfit(sx.Exact(), problem, folds, KEY).rest
+        once = sx.Exact().crossfit(problem, folds, KEY).residual
+        again = sx.solvers.AbstractSolver.crossfit(sx.Exact(), problem, folds, KEY).residual
         np.testing.assert_allclose(once, again, rtol=0, atol=AGREE)
 
 

@@ -17,18 +17,18 @@ SOLVER = 0.002  # the log likelihoods of the chains are off by 0.01 or so each, 
 
 @pytest.mark.slow
 def test_regression_is_worth_ten_times_the_draws() -> None:
-    """Six replicates. One normal error in 15,000 is beyond 4; one mean square of six in 1,000 beyond 3.8."""
-    found, exact = replicates(SteppingStones(), 6), Regression().log_evidence
+    """Three replicates. One normal error in 15,000 is beyond 4; one mean square in 1,000 beyond 5.4."""
+    found, exact = replicates(SteppingStones(), 3), Regression().log_evidence
     errors = np.array([(one.value - exact) / one.mcse for one in found])
     assert np.median([one.worth for one in found]) > 10
-    assert np.abs(errors).max() < 4 and np.mean(errors**2) < 3.8
+    assert np.abs(errors).max() < 4 and np.mean(errors**2) < 5.4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [ThermodynamicIntegration(), SteppingStones()], ids=repr)
 def test_van_der_pol_by_chains(data_dir: Path, method) -> None:
     """With 31 temperatures the error is below that of the solver which made the log likelihoods."""
-    found = evidence(chains(), method=method, quick=True)
+    found = evidence(chains(), method=method)
     assert abs(truth() - PUBLISHED) < 0.005  # to the digits that were published
     assert abs(found.value - truth()) < 3 * found.mcse + found.quadrature_error + SOLVER
     assert found.worth > 1000
@@ -39,7 +39,7 @@ def test_van_der_pol_by_chains(data_dir: Path, method) -> None:
 def test_van_der_pol_by_particles(data_dir: Path, method) -> None:
     """With 50 particles at 8 temperatures, the quadrature is the larger error, and is said to be."""
     pytest.importorskip("rdata")
-    found = evidence(particles(), method=method, quick=True)
+    found = evidence(particles(), method=method)
     reach = 0.005 + 3 * found.mcse + 1.5 * found.quadrature_error
     assert abs(found.value - PUBLISHED) < reach < 0.05
     assert found.worth > 100

@@ -2,7 +2,9 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import documents
@@ -88,6 +90,8 @@ def test_what_is_listed_is_there() -> None:
         "```python\nassert False\n```",
         "```bash\nfalse | true\n```",
         "```text\n$ echo one\ntwo\n```",
+        "```python\nprint('one', 1.0)\n```\n```text\none 1.1\n```",
+        "```python\nprint('one')\n```\n```text\none more\n...\n```",
         "::::{tab-set}\n:::{tab-item} a\n```python\nraise ValueError\n```\n:::\n::::",
         "````{tab-set}\n```python\nraise ValueError\n```\n````",
     ],
@@ -97,3 +101,32 @@ def test_a_wrong_block_is_found(page: str, tmp_path: Path) -> None:
     path.write_text(page, encoding="utf-8")
     with pytest.raises((AssertionError, ValueError)):
         documents.run(path)
+
+
+def test_output_that_is_shown_is_what_is_printed(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(
+        "```python\nprint('one', 1.0)\nprint(2)\n```\n```text\none 1.01\n...\n```", encoding="utf-8"
+    )
+    documents.run(path)
+
+
+@pytest.mark.slow
+def test_the_example_of_the_readme_is_right() -> None:
+    r"""Given $b$ the rates are independent, so all expectations are integrals over $b$ alone."""
+    page = ROOT / "README.md"
+    code = [block.code for block in documents.blocks(page) if block.language == "python"]
+    names: dict[str, Any] = {}
+    exec("\n".join(code[:2]), names)
+    b = np.linspace(1e-4, 20, 200_001)[:, None]
+    shape, rate = 1.8 + names["failures"], b + names["hours"]
+    log_density = 17.1 * np.log(b[:, 0]) - b[:, 0] - (shape * np.log(rate)).sum(axis=1)
+    weight = np.exp(log_density - log_density.max())
+    weight /= weight.sum()
+    truth = [weight @ (shape / rate)[:, 0], weight @ (shape / rate)[:, 9], weight @ b[:, 0]]
+    shown = re.search(r"are known: ([\d.]+), ([\d.]+) and ([\d.]+)\.", page.read_text("utf-8"))
+    assert shown
+    np.testing.assert_allclose([float(one) for one in shown.groups()], truth, atol=6e-8)
+    est = names["est"]
+    assert np.all(np.abs(est.value - truth) < 3 * est.mcse)
+    assert np.all(est.worth > 1e4)

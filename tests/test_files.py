@@ -56,8 +56,9 @@ def test_everything_comes_back(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(tree["sample_stats/weights"], weights.weights)
     again = sx.Estimate.from_dataset(tree["steinax"].to_dataset())
     for field in fields(est):
-        if field.name not in ("candidates", "audit"):
+        if field.name not in ("candidates", "audit", "references"):
             np.testing.assert_array_equal(getattr(again, field.name), getattr(est, field.name))
+    assert sx.citations(again) == sx.citations(est)
     np.testing.assert_array_equal(
         sx.estimate(["tau", "beta"], back, sx.Polynomial(2)).value, est.value
     )
@@ -83,18 +84,29 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path, name: str) -> None:
     assert not lazy._in_memory
 
 
-def test_saving_twice_replaces(tmp_path: Path) -> None:
-    for scale in (1, 2):
-        for name in KINDS:
-            sx.save(tmp_path / name, sx.Sample(scale * X, -X / scale))
-            np.testing.assert_array_equal(sx.from_arviz(tmp_path / name).draws, scale * X)
+@pytest.mark.parametrize("name", KINDS)
+def test_a_file_is_replaced_only_if_told_so(tmp_path: Path, name: str) -> None:
+    sx.save(tmp_path / name, sx.Sample(X, -X))
+    with pytest.raises(FileExistsError, match=r"exists: give another name, or .*overwrite=True"):
+        sx.save(tmp_path / name, sx.Sample(2 * X, -X / 2))
+    np.testing.assert_array_equal(sx.from_arviz(tmp_path / name).draws, X)
+    sx.save(tmp_path / name, sx.Sample(2 * X, -X / 2), overwrite=True)
+    np.testing.assert_array_equal(sx.from_arviz(tmp_path / name).draws, 2 * X)
+
+
+def test_a_folder_that_is_no_store_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "mine.zarr").mkdir()
+    (tmp_path / "mine.zarr" / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="something else: give another name"):
+        sx.save(tmp_path / "mine.zarr", sx.Sample(X, -X), overwrite=True)
+    assert (tmp_path / "mine.zarr" / "notes.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_sample_may_be_saved_where_it_was_read(tmp_path: Path, name: str) -> None:
     sx.save(tmp_path / name, _sample())
     read = sx.from_arviz(tmp_path / name)
-    sx.save(tmp_path / name, read, weights=sx.weigh(read, sx.Polynomial(1)))
+    sx.save(tmp_path / name, read, weights=sx.weigh(read, sx.Polynomial(1)), overwrite=True)
     again = sx.from_arviz(tmp_path / name)
     assert again.variables is not None
     assert "weights" in again.variables.tree["sample_stats"]

@@ -40,7 +40,7 @@ class TestDraws:
 
     def test_chains_of_one_dimension_lack_an_axis(self) -> None:
         with pytest.raises(ValueError, match=r"add an axis: draws\[\.\.\., None\]"):
-            sx.estimate("x", sx.Sample(X[:, :, 0], -X[:, :, 0]), quick=True)
+            sx.estimate("x", sx.Sample(X[:, :, 0], -X[:, :, 0]))
 
     def test_swapped_axes_are_a_remark(self) -> None:
         swapped = X.swapaxes(0, 1)
@@ -48,10 +48,11 @@ class TestDraws:
 
     def test_one_draw(self) -> None:
         with pytest.raises(ValueError, match="one draw has no spread"):
-            sx.estimate("x", sx.Sample(X[:1, :1], -X[:1, :1]), quick=True)
+            sx.estimate("x", sx.Sample(X[:1, :1], -X[:1, :1]))
 
 
 MISTAKES = {
+    "sx.predictive(1.0, sample)": "such as lambda mu, sigma: stats.norm(mu, sigma)",
     "sx.Sample(x)": "from_logdensity(log_density, draws)",
     "sx.Sample(x, None)": "from_logdensity(log_density, draws)",
     'sx.Sample({"mu": x}, {"mu": x})': "draws are a dict: give one array",
@@ -111,23 +112,23 @@ class TestFunctions:
     def test_an_index_out_of_range_is_an_error(self) -> None:
         """By default jax takes the last element, in silence."""
         with pytest.raises(IndexError, match="out of bounds"):
-            sx.estimate(lambda x: jnp.sin(x[2]), SAMPLE, quick=True)
+            sx.estimate(lambda x: jnp.sin(x[2]), SAMPLE)
 
     def test_an_error_says_what_the_function_was_given(self) -> None:
         with pytest.raises(IndexError) as caught:
-            sx.estimate(lambda x: x[:, 0], SAMPLE, quick=True)
+            sx.estimate(lambda x: x[:, 0], SAMPLE)
         assert "one draw at a time: of x of shape (2,)" in caught.value.__notes__[-1]
 
     def test_a_name_with_a_typing_error(self) -> None:
         sample = sx.Sample(X, -X, names=["mu", "log_tau"])
         with pytest.raises(ValueError, match="no log_tua: it has mu, log_tau"):
-            sx.estimate(lambda log_tua: log_tua, sample, quick=True)
+            sx.estimate(lambda log_tua: log_tua, sample)
 
     def test_where_it_is_not_finite(self) -> None:
         value = X[..., 0].copy()
         value[1, 7] = np.nan
         with pytest.raises(ValueError, match="infinite on 1, the first of them draw 7 of chain 1"):
-            sx.estimate(value, SAMPLE, quick=True)
+            sx.estimate(value, SAMPLE)
 
 
 class TestDataOfAFloat32Model:
@@ -152,12 +153,12 @@ class TestDataOfAFloat32Model:
         np.testing.assert_allclose(sample.scores, -X / used**2, rtol=1e-6)
 
     def test_integrands(self, used: np.ndarray) -> None:
-        found = sx.estimate(lambda x: used * x, SAMPLE, quick=True)
+        found = sx.estimate(lambda x: used * x, SAMPLE)
         np.testing.assert_allclose(found.plain_value, used * X.mean(axis=(0, 1)), rtol=1e-5)
 
 
 class TestEstimates:
-    EST = sx.estimate(lambda x: x**3 + x, SAMPLE, quick=True)
+    EST = sx.estimate(lambda x: x**3 + x, SAMPLE)
 
     @pytest.mark.parametrize(
         ("name", "advice"),
@@ -179,10 +180,10 @@ class TestEstimates:
         assert ("no room for" in repr(self.EST)) == (width < 60)
 
     def test_what_is_exact_is_not_written_out(self) -> None:
-        exact = sx.estimate("x", SAMPLE, quick=True)
+        exact = sx.estimate("x", SAMPLE)
         assert ">1e9" in repr(exact)
         assert max(len(cell) for cell in repr(exact).split("\n")[1].split()) <= 14
 
     def test_one_chain_has_no_rhat(self) -> None:
-        one = sx.estimate(lambda x: x**3, sx.Sample(X[0], -X[0]), quick=True)
+        one = sx.estimate(lambda x: x**3, sx.Sample(X[0], -X[0]))
         assert repr(one).split("\n")[1].endswith(" -")

@@ -32,4 +32,4 @@ def test_the_readme_has_the_figures_that_were_measured() -> None:
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert f"a median of {shown(line.median.means)} times as many" in text
     assert f"and {shown(line.median.squares)} for their squares" in text
-    assert f"{line.coverage:.1%} of the 95% intervals held" in text
+    assert f"{line.coverage:.1%} of the 95% intervals contained the truth" in text

@@ -71,13 +71,13 @@ def _import_times(*modules: str) -> list[float]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SRC).as_posix())
 def test_file_is_small(path: Path) -> None:
-    assert _lines(path) < 300, "one idea a file: split it"
+    assert _lines(path) <= 700, "a file is a noun of the textbook: split it"
     functions = [
         node
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    long = {node.name: _body_lines(node) for node in functions if _body_lines(node) >= 40}
+    long = {node.name: _body_lines(node) for node in functions if _body_lines(node) >= 60}
     assert not long, f"one step a function: split {long}"
 
 
@@ -117,13 +117,13 @@ def test_the_public_surface_is_small() -> None:
 @needs_package
 @pytest.mark.slow
 @pytest.mark.alone
-def test_import_costs_little_more_than_jax() -> None:
-    """Single rounds of 1.6 lie between 1.4 and 1.8 on a shared machine: it is the least that is too much."""
-    rounds = [_import_times("steinax", "jax", "steinax.estimation") for _ in range(9)]
+def test_import_costs_little_more_than_what_the_library_stands_on() -> None:
+    """Single rounds lie between 1.15 and 1.25 on a shared machine: it is the least that is too much."""
+    engine = "jax, equinox, scipy.linalg"
+    rounds = [_import_times("steinax", engine, "steinax.estimation") for _ in range(7)]
     lazy, everything = (min(row[i] / row[1] for row in rounds) for i in (0, 2))
-    assert lazy < 0.1, "import what is exported when it is asked for"
-    # jax and equinox alone take 1.25 times the time of jax
-    assert everything < 1.7, "import fewer modules, and others when they are used"
+    assert lazy < 0.05, "import what is exported when it is asked for"
+    assert everything < 1.25, "import fewer modules, and others when they are used"
 
 
 @needs_package

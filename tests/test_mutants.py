@@ -82,7 +82,7 @@ def test_the_command_kills_some() -> None:
 @pytest.mark.slow
 def test_what_survives_and_what_crashes_is_told() -> None:
     """A comment changes nothing, and a file that cannot be imported fails no assertion."""
-    path, code = "chains/_floors.py", "FLOOR = 4.0"
+    path, code = "chains/_statistics.py", "FLOOR = 4.0"
     harmless = Mutant("harmless", path, code, "FLOOR = 4.0  # of rounding", (TEST,))
     broken = Mutant("broken", path, code, "FLOOR = 4.0 +", (TEST,))
     found = [outcome.verdict for _, outcome in judged([harmless, broken])]
@@ -91,6 +91,8 @@ def test_what_survives_and_what_crashes_is_told() -> None:
 
 @pytest.mark.slow
 def test_tests_that_fail_without_a_mutant_are_an_error() -> None:
-    missing = Mutant("some", "chains/_floors.py", "FLOOR = 4.0", "FLOOR = 5.0", (f"{TEST}_there",))
+    missing = Mutant(
+        "some", "chains/_statistics.py", "FLOOR = 4.0", "FLOOR = 5.0", (f"{TEST}_there",)
+    )
     with pytest.raises(SystemExit, match="the tests must pass without a mutant"):
         list(judged([missing]))

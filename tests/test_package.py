@@ -1,5 +1,6 @@
 """What is released: no second copy of the version, and a script for every extra."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -18,9 +19,21 @@ def test_every_extra_is_tried_alone() -> None:
     assert scripts == {f"with_{extra}" for extra in ("core", *PROJECT["optional-dependencies"])}
 
 
+def test_messages_and_guides_name_extras_that_there_are() -> None:
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    text = "\n".join(one.read_text(encoding="utf-8") for one in files)
+    required = re.findall(r'require\([^)]*extra="(\w+)"', text)
+    installed = re.findall(r"pip install [\"']?(?:\.|steinax)\[([\w,]+)\]", text)
+    named = {one for several in [*required, *installed] for one in several.split(",")}
+    assert {"plots", "files", "nutpie", "checks"} <= named
+    assert named <= set(PROJECT["optional-dependencies"])
+
+
 def test_citation_names_the_paper_of_the_method() -> None:
-    from steinax.citing import _references
+    from steinax import citations
 
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert dict(_references.METHOD.source)["eprint"] in text
-    assert all(name.split()[-1] in text for name in _references.METHOD.authors)
+    authors, title, place = str(citations().references[1]).rstrip(".").rsplit(". ", 2)
+    names = authors.removesuffix(" (2020)").replace(" and ", ", ").split(", ")
+    assert title in text and place in text
+    assert len(names) == 5 and all(name.split()[-1] in text for name in names)

@@ -19,13 +19,14 @@ BASES = (
     sx.solvers.AbstractSolver,
     sx.estimation.AbstractSplit,
 )
-PUBLIC = [
-    name
-    for name in sx.__all__
-    if inspect.isclass(getattr(sx, name))
-    and issubclass(getattr(sx, name), BASES)
+PUBLIC = {
+    name: getattr(home, name)
+    for home in (sx, sx.contrib)
+    for name in home.__all__
+    if inspect.isclass(getattr(home, name))
+    and issubclass(getattr(home, name), BASES)
     and not name.startswith("Abstract")
-]
+}
 REGISTERED = {
     cls for table in registry.TABLES for row in table for cls in registry.classes(row.make())
 }
@@ -46,11 +47,12 @@ def test_every_space_has_a_row(name: str) -> None:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_class_has_a_row(name: str) -> None:
-    assert getattr(sx, name) in REGISTERED, f"add a row for {name} to tests/registry.py"
+    assert PUBLIC[name] in REGISTERED, f"add a row for {name} to tests/registry.py"
 
 
 def test_the_search_finds_something() -> None:
     assert len(PUBLIC) > 20
+    assert "Diffusion" in PUBLIC
 
 
 @pytest.mark.parametrize("table", registry.TABLES, ids=lambda table: type(table[0].make()).__name__)

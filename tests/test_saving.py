@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import zipfile
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -141,3 +142,16 @@ def _pickled_array() -> bytes:
     content = io.BytesIO()
     np.save(content, np.array([Bomb()], dtype=object), allow_pickle=True)
     return content.getvalue()
+
+
+@pytest.mark.parametrize("verified", [True, False])
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_a_file_says_whether_scores_are_verified(
+    tmp_path: Path, verified: bool, ending: str
+) -> None:
+    x = np.random.default_rng(0).normal(size=(4, 50, 2))
+    path = tmp_path / f"draws{ending}"
+    sx.save(path, sx.Sample(x, -x, verified=verified))
+    assert sx.from_arviz(path).verified is verified
+    if ending == ".zarr":
+        assert next(iter(sx.from_zarr(path))).verified is verified

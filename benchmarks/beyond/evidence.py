@@ -32,9 +32,8 @@ def measure(only: str | None = None, rounds: int | None = None) -> list[dict]:
         "regression": lambda method: _replicates(method, rounds),
         "regression, few draws": lambda method: _few(method, rounds // 4, 0),
         "regression, few draws, neighbours": lambda method: _few(method, rounds // 4, 1),
-        "van der Pol, chains": lambda method: _data_set(chains, method, True),
-        "van der Pol, particles": lambda method: _data_set(particles, method, True),
-        "van der Pol, particles, kernels": lambda method: _data_set(particles, method, False),
+        "van der Pol, chains": lambda method: _data_set(chains, method),
+        "van der Pol, particles": lambda method: _data_set(particles, method),
     }
     return [
         {"problem": name, **row(method)}
@@ -49,7 +48,6 @@ def replicates(
 ) -> list[sx.tempering.Evidence]:
     """The evidence of the regression from independent draws, again and again."""
     model, temperatures = Regression(), np.linspace(0, 1, TEMPERATURES) ** 4
-    options = options or {"quick": True}
     return [
         sx.evidence(model.tempered(temperatures, draws, seed), method=method, **options)
         for seed in range(rounds)
@@ -67,8 +65,8 @@ def _few(method: sx.tempering.AbstractMethod, rounds: int, neighbours: int) -> d
     return _replicates(method, max(rounds, 3), **settings)
 
 
-def _data_set(read, method: sx.tempering.AbstractMethod, quick: bool) -> dict:
-    return _row([sx.evidence(read(), method=method, quick=quick)], truth(), None)
+def _data_set(read, method: sx.tempering.AbstractMethod) -> dict:
+    return _row([sx.evidence(read(), method=method)], truth(), None)
 
 
 def _row(found: list[sx.tempering.Evidence], exact: float, plain: float | None) -> dict:

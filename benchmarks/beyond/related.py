@@ -133,13 +133,13 @@ def automatic(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 
 def together(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """All tasks in one fit."""
-    found = sx.estimate_related(problem.f[:TASKS], problem.samples[:TASKS], audit="off")
+    found = sx.contrib.estimate_related(problem.f[:TASKS], problem.samples[:TASKS], audit="off")
     return found.value[:, 0], found.interval()[:, 0]
 
 
 def meta(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """A network trained on the other half of the tasks; its training counts in the time."""
-    learned = sx.sharing.meta_learn(problem.f[TASKS:], problem.samples[TASKS:])
+    learned = sx.contrib.meta_learn(problem.f[TASKS:], problem.samples[TASKS:])
     found = [learned.estimate(*one, audit="off") for one in _each(problem)]
     return _numbers(found, "value"), np.stack([one.interval()[0] for one in found])
 
@@ -208,7 +208,7 @@ def _matrix() -> dict:
     seconds = []
     for _ in range(3):
         start = time.process_time()
-        sx.sharing.fit_related(problem.f, problem.samples, relation, family)
+        sx.contrib.fit_related(problem.f, problem.samples, relation, family)
         seconds.append(time.process_time() - start)
     way = f"fit_related, {PEER / min(seconds):.0f} times faster than the peer's matrix alone"
     blank = {"error / plain": "", "median error / plain": "", "covered by 95%": ""}

@@ -8,7 +8,7 @@ import numpy as np
 from .._markdown import figure, table
 from .._pictures import pyplot
 from ._experiment import Claim, Report, Row
-from ._logistic_study import EXACT, METHODS, QUICK, STOCHASTIC
+from ._logistic_study import EXACT, METHODS, STOCHASTIC
 from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN
 from ._statistics import mae, seconds, tuning, where
 
@@ -45,10 +45,10 @@ def _picture(rows: Sequence[Row], sizes: list[int], path: Path) -> None:
         if not there:
             continue
         mine = [where(rows, m=m, method=method) for m in there]
-        ours = method in {AUTOMATIC, QUICK}
+        ours = method == AUTOMATIC
         style = {
             "color": plt.get_cmap("tab20")(i % 20) if not ours else "black",
-            "linestyle": "--" if "SGD" in method or method == QUICK else "-",
+            "linestyle": "--" if "SGD" in method else "-",
             "marker": "os^vD<>ph*XP"[i % 12],
             "linewidth": 2.5 if ours else 1.3,
         }

@@ -1,6 +1,5 @@
 """What the two logistic regressions have in common: chains, subsets of them, and methods."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,6 @@ from ._logistic_posterior import Regression, sampled
 from ._logistic_truth import truth
 from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN, Draws, measure_method
 
-QUICK = "automatic, quick"
 CHAINS, TAKEN = 8, 4  # chains that are run, and those that a repetition takes
 EXACT = ("polynomial, exact", "kernel, exact", "polynomial + kernel, exact")
 STOCHASTIC = (
@@ -24,7 +22,7 @@ STOCHASTIC = (
     "polynomial + two kernels, SGD",
     "polynomial + two kernels, Point-SAGA",
 )
-METHODS = (PLAIN, *EXACT, *STOCHASTIC, NETWORK, QUICK, AUTOMATIC)
+METHODS = (PLAIN, *EXACT, *STOCHASTIC, NETWORK, AUTOMATIC)
 
 
 @dataclass(frozen=True)
@@ -91,13 +89,7 @@ class Study:
 
     def measure(self, cell: Cell, repetition: int) -> Result:
         """One repetition, fitted to all its draws and averaged over them."""
-        if cell["method"] == QUICK:
-            draws = self.draws(cell, repetition)
-            start = time.process_time()
-            value = np.asarray(sx.estimate(draws.wanted, draws.sample, quick=True).value)
-            result = Result((value - draws.truth).tolist(), time.process_time() - start)
-        else:
-            result = measure_method(cell, repetition, self.draws)
+        result = measure_method(cell, repetition, self.draws)
         found = self.chain(cell["length"])
         known = {
             "truth_error": float(found["truth_error"].mean()),

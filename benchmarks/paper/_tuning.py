@@ -80,5 +80,5 @@ def _held_out(
         solver=sx.Exact(),
         audit="off",
     )
-    variance = found.mcse**2 * found.ess
+    variance = found.mcse**2 * found.residual_ess
     return float(np.log(np.where(np.isfinite(variance), np.fmax(variance, 1e-99), np.inf)).mean())

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 import steinax as sx
-from steinax.estimation._stream_coordinates import first_pass
-from steinax.estimation._stream_runs import Working
+from steinax.estimation._stream_runs import Working, first_pass
 
 from .._pinned import peak_megabytes
 

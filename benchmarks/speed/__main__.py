@@ -12,6 +12,7 @@ COMMANDS = {
     "honesty": "honesty",
     "gathering": "gathering",
     "auto": "auto",
+    "cold": "cold",
     "costs": "costs",
 }
 ENGINE = "engine"

@@ -12,7 +12,7 @@ from steinax._precision import precision
 from steinax.fitting import prepare
 from steinax.solvers import Problem, Solution
 
-from .._pinned import peak_megabytes
+from .._pinned import best, peak_megabytes
 from ._problems import skewed_sample
 
 KERNELS = ((1000, 10), (4000, 10), (4000, 61), (16_000, 10), (100_000, 10))
@@ -20,6 +20,7 @@ POLYNOMIALS = ((1000, 61), (10_000, 61), (2000, 200), (1000, 500), (4000, 500))
 NEAR = 1.05  # of the exact fit's held-out variance
 AT_MOST = 1.3
 TOLERANCE = 0.01  # of conjugate gradients, as `Auto` has it
+CHOICES = 10  # that are timed
 TEST = 4000  # new draws that a fit is judged on
 
 
@@ -56,11 +57,19 @@ def _cell(
                     "d": dim,
                     "solver": type(solver).__name__,
                     "seconds": taken,
+                    "choosing": _choosing(solver, problem),
                     "left": left,
                     "note": solution.note,
                 }
             )
     return _judged(rows)
+
+
+def _choosing(solver: sx.solvers.AbstractSolver, problem: Problem) -> float | None:
+    """The least CPU seconds that `Auto` takes to choose, without the fit that follows."""
+    if not isinstance(solver, sx.Auto):
+        return None
+    return best(CHOICES, choosing=lambda: solver.choose(problem))["choosing"]
 
 
 def _judged(rows: list[dict]) -> list[dict]:

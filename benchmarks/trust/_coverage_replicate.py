@@ -49,7 +49,7 @@ def _row(f: dict, sample: sx.Sample, family, number: int) -> dict[str, np.ndarra
     reach = (interval[:, 1] - interval[:, 0]) / (2 * est.mcse)
     row["insample_value"], row["insample_reach"] = _in_sample(f, sample, family, number, reach)
     # sd / sqrt(n) in the place of sd / sqrt(ess)
-    row["independent_reach"] = reach * est.mcse * np.sqrt(est.ess / sample.size)
+    row["independent_reach"] = reach * est.mcse * np.sqrt(est.residual_ess / sample.size)
     row["seconds"] = np.array(seconds)
     return row
 

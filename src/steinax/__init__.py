@@ -30,7 +30,6 @@ _HOMES = {  # in the order in which data flows
     "operators": (
         "Langevin",
         "ScalarLangevin",
-        "Diffusion",
     ),
     "kernels": (),
     "families": (
@@ -76,12 +75,12 @@ _HOMES = {  # in the order in which data flows
         "estimate",
         "Estimate",
         "weigh",
+        "predictive",
     ),
     "farm": (
         "estimate_many",
         "Batch",
     ),
-    "sharing": ("estimate_related",),
     "summarising": ("summary",),
     "citing": ("citations",),
     "thinning": (
@@ -106,6 +105,7 @@ _HOMES = {  # in the order in which data flows
         "to_arviz",
         "save",
     ),
+    "contrib": (),
 }
 _find, _names = lazily(__name__, _HOMES)
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -15,13 +15,13 @@ from . import (
     auditing as auditing,
     estimation as estimation,
     farm as farm,
-    sharing as sharing,
     summarising as summarising,
     citing as citing,
     thinning as thinning,
     tempering as tempering,
     plots as plots,
     saving as saving,
+    contrib as contrib,
 )
 from .adapters import (
     from_nutpie as from_nutpie,
@@ -43,7 +43,6 @@ from .data import (
 from .operators import (
     Langevin as Langevin,
     ScalarLangevin as ScalarLangevin,
-    Diffusion as Diffusion,
 )
 from .families import (
     Polynomial as Polynomial,
@@ -86,12 +85,12 @@ from .estimation import (
     estimate as estimate,
     Estimate as Estimate,
     weigh as weigh,
+    predictive as predictive,
 )
 from .farm import (
     estimate_many as estimate_many,
     Batch as Batch,
 )
-from .sharing import estimate_related as estimate_related
 from .summarising import (
     summary as summary,
 )

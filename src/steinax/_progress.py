@@ -1,5 +1,7 @@
 """A sign of life for anything that takes longer than two seconds; silent off a terminal."""
 
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PATIENCE = 2.0  # seconds before anything is shown
+FORCED = frozenset(("FORCE_COLOR", "TTY_COMPATIBLE"))  # rich takes anything for a terminal then
 
 
 class _Ticker:
@@ -52,10 +55,11 @@ def progress(
 
     The bar is drawn by a thread of its own, so it moves while one compiled call runs.
     """
-    from rich.console import Console
+    if console is None and (sys.stderr.isatty() or not FORCED.isdisjoint(os.environ)):
+        from rich.console import Console
 
-    console = Console(stderr=True) if console is None else console
-    if not console.is_terminal:
+        console = Console(stderr=True)
+    if console is None or not console.is_terminal:
         yield _Silence()
         return
     ticker = _Ticker(what, total, console)

@@ -111,3 +111,57 @@ def _is_default(field: dataclasses.Field, value: object) -> bool:
     if isinstance(value, eqx.Module):
         return type(value) is type(default) and describe(value) == f"{type(value).__name__}()"
     return bool(np.all(value == default)) if not callable(value) else value is default
+
+
+FINEST = 1e-7  # of the plain error: what is smaller is not written out
+MANY = 1e6  # draws, from which on they are not written out
+PERFECT = 1e9  # what an estimate is worth that has no error to speak of
+
+
+def count(number: float) -> str:
+    """A number of draws, written out up to a million.
+
+    >>> count(1234.9), count(3.2e6), count(2e12)
+    ('1234', '3.2e6', '>1e9')
+    """
+    if not number >= MANY:
+        return str(int(number)) if np.isfinite(number) else str(number)
+    return (
+        f">{PERFECT:.0e}".replace("+0", "")
+        if number > PERFECT
+        else f"{number:.1e}".replace("+0", "")
+    )
+
+
+def beside_plain(
+    value: float,
+    mcse: float,
+    plain: float,
+    plain_mcse: float,
+    worth: float,
+    finest: float = FINEST,
+) -> tuple[str, ...]:
+    """A value with its error, the plain ones, and what it is worth.
+
+    Digits of the value beyond the part `finest` of the plain error are not written out.
+    """
+    return (
+        digits(value, max(mcse, finest * plain_mcse)),
+        f"{mcse:.2g}",
+        digits(plain, plain_mcse),
+        f"{plain_mcse:.2g}",
+        times(worth),
+    )
+
+
+def times(worth: float) -> str:
+    """What an estimate is worth, up to where it has no error to speak of."""
+    return f"{worth:.3g}" if not worth > PERFECT else f">{PERFECT:.0e}".replace("+0", "")
+
+
+def digits(value: float, error: float) -> str:
+    """A number to two digits of its error."""
+    if not (np.isfinite(error) and error > 0):
+        return f"{value:.6g}"
+    places = min(max(1 - int(np.floor(np.log10(error))), 0), 15)
+    return f"{round(value, places) + 0.0:.{places}f}"  # adding 0 to -0 makes it 0

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -17,9 +16,9 @@ from ._serialise import from_bytes, to_bytes
 from ._show import describe
 from ._types import AnyArray, Key, PyTree
 from .data import AffineMap, Integrands, Sample, Stream, integrands, standardise
-from .data._affine import DRAWS_PER_DIM, check_moves
-from .data._arrays import kish_size
+from .data._coordinates import DRAWS_PER_DIM, check_moves
 from .data._integrands import IntegrandSpec
+from .data._sample import kish_size
 from .families import AbstractFamily
 from .kernels import resolve
 from .objectives import (
@@ -30,8 +29,7 @@ from .objectives import (
 )
 from .operators import AbstractOperator
 from .solvers import AbstractSolver, Auto, Problem, Training, evaluate
-from .solvers._rows import root_of
-from .solvers._segments import of_chains
+from .solvers._base import root_of
 
 
 class ControlVariate(eqx.Module):
@@ -134,7 +132,7 @@ def fit(
         solver = Auto() if solver is None else solver
         penalty = solver.penalty if penalty is None else penalty
         problem, coordinates = prepare(wanted, sample, family, penalty, objective)
-        solution = solver.solve(problem, random_key(key))
+        solution = solver.solve(problem, key)
         return ControlVariate(
             to_numpy(solution.family),
             to_numpy(solution.state),
@@ -162,25 +160,13 @@ def prepare(
     check_moves(sample)
     _check_domain(family, sample)
     penalties = choose_penalties(penalty, family, sample.size, sample.dim)
-    objective = (LeastSquares() if objective is None else objective).prepared(sample.length)
+    objective = LeastSquares() if objective is None else objective
     x, score, coordinates = _standardised(sample, family)
     family = family if sample.space is None else _moved(family, coordinates)
-    values = jnp.asarray(wanted.values).reshape(sample.size, -1)
-    segment = None if objective.reach is None else of_chains(sample.chains, sample.length)
-    root = _root(sample, objective)
-    problem = Problem(resolve(family, x), penalties, objective, x, score, values, segment, root)
-    return problem, coordinates
-
-
-def _root(sample: Sample, objective: AbstractObjective) -> AnyArray | None:
-    """What the rows of a fit are scaled by, where draws have weights: see `root_of`."""
-    if sample.weights is not None and objective.reach is not None:
-        raise ValueError(
-            f"{type(objective).__name__} is for draws of equal weight that follow each other in a chain, and "
-            "these have importance weights: use objective=LeastSquares()."
-        )
+    values = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     root = root_of(sample.weights)
-    return None if root is None else jnp.asarray(root, sample.dtype)
+    problem = Problem(resolve(family, x), penalties, objective, x, score, values, root)
+    return problem, coordinates
 
 
 def _check_domain(family: AbstractFamily, sample: Sample) -> None:
@@ -197,14 +183,15 @@ def _check_domain(family: AbstractFamily, sample: Sample) -> None:
 
 
 def _standardised(sample: Sample, family: AbstractFamily) -> tuple[AnyArray, AnyArray, AffineMap]:
-    if sample.space is None and not family.keeps_coordinates:
-        return standardised(sample.x, sample.score, *spread_of(sample))
-    if sample.space is None:  # each coordinate by itself
-        coordinates = standardise(jnp.asarray(sample.x), False, spread_of(sample)[1])
-        return *coordinates(jnp.asarray(sample.x), jnp.asarray(sample.score)), coordinates
-    coordinates = AffineMap(*sample.space.coordinates(sample.x))
-    x, score = coordinates(sample.x, sample.score)
-    return jnp.asarray(x), jnp.asarray(score), coordinates
+    x, score = (np.asarray(part, np.float64) for part in (sample.x, sample.score))
+    if sample.space is None:
+        whiten, weights = spread_of(sample)
+        if family.keeps_coordinates:  # each coordinate by itself
+            whiten = False
+        coordinates = standardise(x, whiten, weights)
+    else:
+        coordinates = AffineMap(*sample.space.coordinates(x))
+    return *coordinates(x, score), coordinates
 
 
 def _moved(family: AbstractFamily, coordinates: AffineMap) -> AbstractFamily:
@@ -227,18 +214,4 @@ def spread_of(sample: Sample) -> tuple[bool | None, AnyArray | None]:
     if sample.weights is None or kish_size(sample.weights) < DRAWS_PER_DIM:
         return None, None
     whiten = kish_size(sample.weights) >= DRAWS_PER_DIM * sample.dim
-    return whiten, sample.weights.ravel().astype(sample.dtype)
-
-
-@jax.jit(static_argnums=2)
-def standardised(
-    x: AnyArray, score: AnyArray, whiten: bool | None = None, weights: AnyArray | None = None
-) -> tuple[jax.Array, jax.Array, AffineMap]:
-    """Draws and scores in coordinates of mean 0 and covariance (or variances) 1, and those."""
-    coordinates = standardise(x, whiten, weights)
-    return *coordinates(x, score), coordinates
-
-
-def random_key(key: Key | None) -> Key:
-    """The given key, or a fixed one: the same input gives the same output."""
-    return jax.random.key(0) if key is None else key
+    return whiten, sample.weights.ravel().astype(np.float64)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._require import require
-from .adapters._stored import COLUMN, DRAWS, LOG_DENSITY, ORDER, SCORES, STATS
+from .adapters._stored import COLUMN, DRAWS, LOG_DENSITY, ORDER, SCORES, STATS, VERIFIED
 from .data import Sample
-from .data._columns import as_dataset
+from .data._sample import as_dataset
 from .data._variables import AXES
 from .data._weights import refuse_weights
 from .estimation import Estimate, WeightedDraws
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import xarray
 
 GROUP = "steinax"  # where an estimate is kept
+STORE = ("zarr.json", ".zgroup", ".zmetadata")  # one of these is in a zarr store
 CHUNK = 16e6  # bytes: smaller ones read slowly
 
 
@@ -65,7 +66,7 @@ def to_arviz(
         known = tree["posterior"].coords
         old = old.assign_coords({axis: known[axis] for axis in AXES if axis in known})
     stats = old.assign(new).assign_coords({COLUMN: list(sample.names)})
-    tree[STATS] = xarray.DataTree(stats)
+    tree[STATS] = xarray.DataTree(stats.assign_attrs({VERIFIED: int(sample.verified)}))
     if estimate is not None:
         tree[GROUP] = xarray.DataTree(estimate.to_dataset())
     return tree
@@ -77,14 +78,16 @@ def save(
     *,
     estimate: Estimate | None = None,
     weights: WeightedDraws | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write draws, scores and what came with them to one file; `from_arviz(path)` reads it, lazily.
 
     Args:
-        path: of a netCDF file, or of a zarr store if it ends in `.zarr`. What is there is replaced.
+        path: of a netCDF file, or of a zarr store if it ends in `.zarr`.
         sample: the draws and scores.
         estimate: to be kept with them.
         weights: of the draws, from `weigh`.
+        overwrite: whether to replace a file that is there; otherwise it is an error.
 
     >>> import numpy as np, steinax as sx, tempfile
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -100,6 +103,7 @@ def save(
         raise ValueError(
             f"{path.name} is of no known kind: let it end in .nc for netCDF or in .zarr for a zarr store."
         )
+    _check_free(path, overwrite)
     write = _write_zarr if path.suffix == ".zarr" else _write_netcdf
     tree = to_arviz(sample, estimate=estimate, weights=weights)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".steinax-") as folder:
@@ -108,6 +112,20 @@ def save(
         if path.is_dir():
             shutil.rmtree(path)
         whole.replace(path)
+
+
+def _check_free(path: Path, overwrite: bool) -> None:
+    """Refuse to replace a file unless told to, and a folder that is no zarr store in any case."""
+    if not path.exists():
+        return
+    if not overwrite:
+        raise FileExistsError(
+            f"{path} exists: give another name, or save(..., overwrite=True) to replace it."
+        )
+    if path.is_dir() != (path.suffix == ".zarr") or (
+        path.is_dir() and any(path.iterdir()) and not any((path / one).exists() for one in STORE)
+    ):
+        raise FileExistsError(f"{path} exists and is something else: give another name.")
 
 
 def _write_netcdf(tree: "xarray.DataTree", path: Path) -> None:

@@ -108,3 +108,10 @@ def test_what_is_neither_tree_nor_path() -> None:
         sx.from_arviz({"posterior": 1})
     with pytest.raises(FileNotFoundError, match="there is no file"):
         sx.from_arviz("nowhere.nc")
+
+
+@pytest.mark.parametrize("drop", [True, False])
+def test_a_dropped_axis_is_named_with_what_to_do(drop: bool) -> None:
+    with pytest.raises(ValueError, match=r"no chain: .*\.isel\(chain=\[0\]\)"):
+        sx.from_arviz(_tree().isel(chain=0, drop=drop))
+    assert sx.from_arviz(_tree().isel(chain=[0])).chains == 1

@@ -160,3 +160,20 @@ def test_an_array_of_positions_and_float32() -> None:
     assert sample.names == ("x[0]", "x[1]") and sample.dtype == np.float64
     assert sample.variables is not None
     np.testing.assert_allclose(sample.variables["tau"], np.exp(sample.draws[..., 0]), rtol=1e-15)
+
+
+def test_scores_after_a_run_in_float32_are_computed_in_float64() -> None:
+    rng = np.random.default_rng(1)
+    columns = rng.normal(size=(200, 2))
+    counts = rng.poisson(np.exp(0.3 * columns @ [0.5, -1.0]))
+
+    def log_density(beta: Any) -> Any:
+        rate = columns @ beta
+        return jnp.sum(counts * rate - jnp.exp(rate)) - jnp.sum(beta**2) / 8
+
+    states, _ = jax.jit(lambda: scan(blackjax.nuts(log_density, 0.02, DIAGONAL), jnp.zeros(2)))()
+    off = []
+    for sample in (from_blackjax(states), from_blackjax(states, log_density=log_density)):
+        right = (counts - np.exp(sample.x @ columns.T)) @ columns - sample.x / 4
+        off.append(np.abs(sample.score - right).max() / np.abs(right).max())
+    assert off[0] > 1e-8 and off[1] < 1e-13

@@ -214,6 +214,30 @@ def test_a_run_in_float32() -> None:
     assert not jax.config.jax_enable_x64
 
 
+@pytest.mark.parametrize("kind", ["numpy", "jax"])
+def test_scores_after_a_run_in_float32_are_computed_in_float64(kind: str) -> None:
+    """Jax goes on with the float32 copy of a NumPy array that it made for the run, which is 1e-6 off."""
+    rng = np.random.default_rng(1)
+    given = rng.normal(size=(200, 3))
+    counts = rng.poisson(np.exp(0.3 * given @ [0.5, -1.0, 2.0]))
+    columns = jnp.asarray(given, jnp.float32) if kind == "jax" else given
+
+    def model() -> None:
+        beta = numpyro.sample("beta", dist.Normal(0.0, 2.0).expand([3]).to_event(1))
+        numpyro.sample("y", dist.Poisson(jnp.exp(columns @ beta)), obs=counts)
+
+    mcmc = MCMC(NUTS(model), num_warmup=100, num_samples=50, progress_bar=False)
+    mcmc.run(jax.random.key(0), extra_fields=("z_grad",))
+    exact = np.asarray(columns, np.float64)
+    off = []
+    for rescore in (False, True):
+        sample = from_numpyro(mcmc, rescore=rescore)
+        right = (counts - np.exp(sample.x @ exact.T)) @ exact - sample.x / 4
+        off.append(np.abs(sample.score - right).max() / np.abs(right).max())
+    assert off[0] > 1e-8 and off[1] < 1e-13
+    assert not jax.config.jax_enable_x64
+
+
 def test_a_potential_without_a_model() -> None:
     def potential(z: Any) -> Any:
         return jnp.sum(z["b"] ** 2) / 2 + z["a"] ** 4

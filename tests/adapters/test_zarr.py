@@ -29,7 +29,7 @@ def test_what_save_wrote_has_names_and_variables(tmp_path: Path) -> None:
     sample = sx.Sample(X, -X, NAMES, variables=variables)
     sx.save(path, sample)
     f = {"tau": "tau", "b": "b", "ratio": lambda tau, b: b / tau}
-    got = sx.estimate(f, sx.from_zarr(path))
+    got = sx.estimate(f, sx.from_zarr(path), sx.Polynomial(2))
     expected = sx.estimate(f, sample, sx.Polynomial(2))
     assert got.names == ("tau", "b", "ratio")
     np.testing.assert_allclose(got.value, expected.value, rtol=1e-9, atol=1e-12)

@@ -126,13 +126,17 @@ def test_long_chains_are_averaged_first() -> None:
 
 
 class TestPrinting:
-    def test_one_line_when_it_passes(self) -> None:
-        line = repr(sx.audit(sx.Sample(X, -X, diverging=np.zeros((4, 100)))))
-        assert line.startswith(
-            "audit passed: 25 identities hold, score errors that shift a mean by"
+    def test_two_lines_when_it_passes(self) -> None:
+        first, second = repr(sx.audit(sx.Sample(X, -X, diverging=np.zeros((4, 100))))).split("\n")
+        assert first == "audit passed: 25 identities hold, no divergences"
+        assert second.startswith(
+            "The audit would not notice errors in the scores that shift a mean"
         )
-        assert line.endswith("could hide, no divergences")
-        assert "\n" not in line
+        assert second.endswith("check them with sx.audit(sample, log_density=...).")
+
+    def test_one_line_when_the_scores_are_verified(self) -> None:
+        line = repr(sx.audit(sx.Sample(X, -X, verified=True)))
+        assert line == "audit passed: 25 identities hold, the scores agree with the log density"
 
     def test_error_carries_the_report_in_the_same_words(self) -> None:
         report = sx.audit(sx.Sample(X, X))

@@ -162,7 +162,7 @@ class TestDifferences:
         wrong = -self.X + [0.0, 0.01, 0.0]
         assert sx.audit(sx.Sample(self.X, wrong)).passed
         (finding,) = sx.audit(sx.Sample(self.X, wrong), log_density=self._density).fatal
-        assert finding.kind == "differences"
+        assert finding.kind == "term"
         assert finding.columns == ("x[1]",)
         assert "finite difference" in finding.message
 

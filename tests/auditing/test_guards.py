@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import steinax as sx
+from steinax.auditing._energies import Misfit, misfit_of, suspect
 from steinax.auditing._identities import BIAS_ALARM, FALSE_ALARM, false_alarms
-from steinax.auditing._suspects import suspect
-from steinax.auditing._trapezoid import Misfit, misfit_of
 
 X = np.random.default_rng(0).normal(size=(8, 250, 2))
 WIDE = np.random.default_rng(0).normal(size=(4, 250, 10))
@@ -63,7 +62,7 @@ def test_an_error_that_vanishes_with_the_distance_is_that_of_the_rule(error: str
     step, middle = (y[first] - y[second])[:, 0], 0.5 * (y[first] + y[second])[:, 0]
     left = step**3 if error == "third order" else 0.12 * step
     work = -middle * step
-    misfit = Misfit(y, -y, -y, np.eye(1), first, second, step**2, work + left, work, left)
+    misfit = Misfit(y, -y, -y, np.eye(1), y, first, second, step**2, work + left, work, left)
     found = suspect(misfit, 0.075)
     assert (None if found is None else found.kind) == {"constant": "constant"}.get(error)
 
@@ -121,4 +120,11 @@ def test_finite_differences_see_what_the_identities_do_not() -> None:
     assert sx.audit(sample).passed
     assert sx.audit(sx.Sample(WIDE, -WIDE), log_density=_density).passed
     finding = _only(sx.audit(sample, log_density=_density))
-    assert (finding.kind, finding.columns) == ("differences", ("x[4]",))
+    assert (finding.kind, finding.columns) == ("term", ("x[4]",))
+
+
+def test_finite_differences_far_from_zero_know_the_step_as_it_was_rounded() -> None:
+    """At 1e10 numbers are 2e-6 apart, a fiftieth of the step."""
+    x = 1e10 + np.random.default_rng(0).normal(size=(5, 2))
+    slopes, _ = sx.auditing.central_differences(lambda z: _density(z - 1e10), x, np.eye(2))
+    assert np.allclose(slopes, 1e10 - x, rtol=1e-6)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from arviz_stats.base.array import array_stats
 
-from steinax.auditing import heavy, pareto_khat
-from steinax.auditing._errors import effective_sizes, means_and_errors
-from steinax.auditing._tails import tail_length
+import steinax as sx
+from steinax.auditing import heavy, may_lack_mean, pareto_khat
+from steinax.auditing._audit import tail_length
+from steinax.auditing._identities import effective_sizes, means_and_errors
 
 
 def _reference(column: np.ndarray) -> float:
@@ -75,3 +76,32 @@ def test_a_variance_of_one_draw_has_few_degrees_of_freedom() -> None:
     series = np.zeros((4, 250, 1))
     series[0, 0] = 1.0
     assert means_and_errors(series).freedom[0] < 5
+
+
+@pytest.mark.parametrize("n", [200, 1000, 4000])
+def test_tails_without_a_mean_are_found_and_ordinary_ones_are_not(n: int) -> None:
+    """Of 400 columns of each of four light kinds at most 3 are flagged, one in 1,000 by measurement."""
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=(n, 400))
+    light = [
+        normal,
+        np.exp(0.7 * normal),
+        rng.exponential(size=(n, 400)),
+        rng.standard_t(5, (n, 400)),
+    ]
+    assert sum(int(may_lack_mean(one).sum()) for one in light) <= 3
+    cauchy = may_lack_mean(normal / rng.normal(size=(n, 400))).mean()
+    assert cauchy > {200: 0.2, 1000: 0.7, 4000: 0.95}[n]
+
+
+def test_an_integrand_without_a_mean_is_named() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 1000, 2))
+    f = {"ratio": lambda x: x[0] / x[1], "sum": lambda x: x[0] + x[1]}
+    found = sx.estimate(f, sx.Sample(x, -x))
+    assert found.heavy == ("ratio",) and found["sum"].heavy == ()
+    printed = " ".join(repr(found).split())
+    assert "ratio: the draws have a heavy tail" in printed and "the mean may not exist" in printed
+    assert "may not exist" not in repr(found["sum"])
+    tree = sx.from_arrays(x, -x, variables={"ratio": x[..., 0] / x[..., 1], "mu": x[..., 0]})
+    note = sx.summary(tree).attrs["steinax"]
+    assert "ratio: the draws have a heavy tail" in note

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from arviz_stats.base.array import array_stats
 
-from steinax.chains._effective import correlations, effective_size
+from steinax.chains._statistics import correlations, effective_size
 
 RNG = np.random.default_rng(0)
 

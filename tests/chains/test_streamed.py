@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 from steinax.chains import chain_statistics, controlled_statistics
-from steinax.chains._streamed import streamed_controlled, streamed_statistics
-from steinax.chains._sums import Adding, ChainSums, batch_length
+from steinax.chains._streamed import (
+    Adding,
+    ChainSums,
+    batch_length,
+    streamed_controlled,
+    streamed_statistics,
+)
 
 
 def autoregressive(chains: int, length: int, rho: float, seed: int = 0) -> np.ndarray:

@@ -10,7 +10,6 @@ import pytest
 
 import steinax as sx
 from steinax import checks
-from steinax.estimation._splits import Controlled
 from steinax.solvers import HeldOut, Solution
 
 COUNT = iter(range(10**9))
@@ -345,7 +344,7 @@ class OtherFolds(sx.Exact):
     """Cross-fitting that fits to half of the other folds."""
 
     def crossfit(self, problem, folds, key):
-        return HeldOut(0.999 * super().crossfit(problem, folds, key).rest)
+        return HeldOut(0.999 * super().crossfit(problem, folds, key).residual)
 
 
 class Centres(sx.Exact):
@@ -358,7 +357,7 @@ class Centres(sx.Exact):
 class Mixes(sx.Exact):
     def solve(self, problem, key):
         found = super().solve(problem, key)
-        mean = found.intercept + 1e-3 * jnp.sum(found.intercept)
+        mean = found.intercept + 1e-3 * np.sum(found.intercept)
         return Solution(found.family, found.state, found.params, mean, found.note)
 
 
@@ -382,21 +381,21 @@ class Silent(sx.InSample):
 
     def control(self, problem, chains, solver, key):
         made = super().control(problem, chains, solver, key)
-        return Controlled(made.rest, None, made.note)
+        return HeldOut(made.residual, made.note)
 
 
 class Flat(sx.CrossFit):
-    """One chain where there were several."""
+    """One draw fewer of the last chain."""
 
     def control(self, problem, chains, solver, key):
         made = super().control(problem, chains, solver, key)
-        return Controlled(made.rest.reshape(1, -1, made.rest.shape[2]), None, made.note)
+        return HeldOut(made.residual[:-1], made.note)
 
 
 class Jittery(sx.CrossFit):
     def control(self, problem, chains, solver, key):
         made = super().control(problem, chains, solver, key)
-        return Controlled(made.rest * (1 + 1e-12 * RNG.random()), None, made.note)
+        return HeldOut(made.residual * (1 + 1e-12 * RNG.random()), made.note)
 
 
 class FirstChain(sx.CrossFit):
@@ -404,9 +403,9 @@ class FirstChain(sx.CrossFit):
 
     def control(self, problem, chains, solver, key):
         made = super().control(problem, chains, solver, key)
-        rest = made.rest.copy()
-        rest[1:] = rest[:1]
-        return Controlled(rest, None, made.note)
+        series = made.residual.reshape(chains, -1, 1).copy()
+        series[1:] = series[:1]
+        return HeldOut(series.reshape(-1, 1), made.note)
 
 
 class Bare(sx.CrossFit):
@@ -418,7 +417,7 @@ class Bare(sx.CrossFit):
     ("mutant", "name"),
     [
         (Silent(), "error bars are for held out draws"),
-        (Flat(), "gives a series by chain"),
+        (Flat(), "gives residuals of whole chains"),
         (Jittery(), "gives the same bits twice"),
         (FirstChain(), "order of chains changes nothing"),
         (Bare(), "few draws are refused or honest"),

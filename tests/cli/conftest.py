@@ -15,8 +15,12 @@ import steinax as sx
 FUNCTIONS = """
 import numpy as np
 
-def ratio(mu, tau):
-    return mu / tau
+def total(mu, tau):
+    return mu + tau
+
+
+def share(mu, tau):
+    return tau**2 / (mu**2 + tau**2)
 
 def both(mu, beta):
     return beta - mu

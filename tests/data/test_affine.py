@@ -8,7 +8,7 @@ import pytest
 import steinax as sx
 import targets
 from steinax._precision import precision
-from steinax.data._affine import check_moves
+from steinax.data._coordinates import check_moves
 
 RNG = np.random.default_rng(0)
 SHIFT = np.array([1.0, -2.0, 3.0])

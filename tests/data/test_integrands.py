@@ -78,7 +78,7 @@ class TestRefuses:
             sx.data.integrands({}, SAMPLE)
 
     def test_a_function_that_is_not_finite_everywhere(self) -> None:
-        with pytest.raises(ValueError, match=r"'log' is not finite.*Mend the function"):
+        with pytest.raises(ValueError, match=r"'log' is not finite.*Correct the function"):
             sx.data.integrands({"mu": "mu", "log": lambda x: jnp.log(x[0])}, SAMPLE)
 
     def test_integrands_of_another_sample(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 import zarr
 from zarr.codecs import BytesCodec
 
-from steinax.data._raw import raw_files
+from steinax.data._stream import raw_files
 
 X = np.random.default_rng(0).normal(size=(2, 100, 3))
 ROWS = [slice(0, 100), slice(5, 6), slice(29, 61), slice(30, 60), slice(7, 99, 4), slice(2, 90, 41)]

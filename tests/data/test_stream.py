@@ -11,8 +11,8 @@ import xarray
 import zarr
 
 import steinax as sx
-from steinax.data._chunks import chunk_shape
-from steinax.data._lazy import lazy_sample
+from steinax.data._stream import lazy_sample
+from steinax.working._keeping import chunk_shape
 
 X = np.random.default_rng(0).normal(size=(4, 240, 3))
 SCORES = -X

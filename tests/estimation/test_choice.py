@@ -6,8 +6,10 @@ import numpy as np
 from benchmarks.problems import mixture
 
 import steinax as sx
+from steinax.estimation._candidates import Candidate
 from steinax.estimation._choice import Choice, choose
-from steinax.estimation._trials import Tried, plain_trial
+from steinax.estimation._draws import Trial
+from steinax.solvers import HeldOut
 
 N, BLOCKS = 400, 8
 FOLDS = tuple((50 * i, 50 * (i + 1)) for i in range(BLOCKS))
@@ -20,30 +22,30 @@ def _small(seed: int, above: float = 0.0) -> np.ndarray:
     return PLAIN.mean() + above + 0.1 * (noise - noise.mean()) / noise.std()
 
 
-def _tried(name: str, rest: np.ndarray, moved: float = 0.0) -> Tried[str]:
+def _tried(name: str, residual: np.ndarray, moved: float = 0.0) -> Trial:
     """A candidate whose intercepts move to and fro by so much when folds are left out."""
     swing = moved * np.resize([1.0, -1.0], BLOCKS)[:, None]
-    means = np.array([np.delete(rest, np.s_[a:b], axis=0).mean(axis=0) for a, b in FOLDS])
-    return Tried(name, rest, rest.var(axis=0), means + swing)
+    means = np.array([np.delete(residual, np.s_[a:b], axis=0).mean(axis=0) for a, b in FOLDS])
+    held = HeldOut(residual, intercepts=means + swing, folds=FOLDS)
+    return Trial(Candidate(name), held, residual.var(axis=0))
 
 
-def _chosen(*candidates: Tried[str]) -> Choice[str]:
-    return choose([plain_trial("plain", PLAIN, FOLDS), *candidates], np.ones(1), FOLDS)
+def _chosen(*candidates: Trial) -> Choice:
+    return choose([_tried("plain", PLAIN), *candidates], np.ones(1), FOLDS)
 
 
-def _is_plain(choice: Choice[str]) -> None:
+def _is_plain(choice: Choice) -> None:
     """Alone, with its own series to the last bit, and charged for nothing but that."""
     assert choice.names == ("plain",)
-    np.testing.assert_array_equal(choice.mixture[:, 0], np.eye(len(choice.recipes))[0])
-    np.testing.assert_array_equal(choice.rest, PLAIN)
-    np.testing.assert_array_equal(choice.instability, 0.0)
-    np.testing.assert_array_equal(choice.disagreement, 0.0)
+    np.testing.assert_array_equal(choice.mixture[:, 0], np.eye(len(choice.candidates))[0])
+    np.testing.assert_array_equal(choice.held.residual, PLAIN)
+    np.testing.assert_array_equal(choice.held.unseen, 0.0)
 
 
 def test_a_candidate_that_is_clearly_better_is_chosen() -> None:
     choice = _chosen(_tried("good", _small(1)))
     assert choice.names == ("good",)
-    assert choice.rest.var() < 0.02
+    assert choice.held.residual.var() < 0.02
 
 
 def test_a_little_better_is_not_clearly_better() -> None:
@@ -69,7 +71,7 @@ def test_what_candidates_differ_by_enters_the_error() -> None:
     """Two of equal weight at a distance d: each is d / 2 from their mean."""
     choice = _chosen(_tried("low", _small(1)), _tried("high", _small(2, 0.06)))
     assert set(choice.mixture[1:, 0].round(1)) == {0.5}
-    np.testing.assert_allclose(choice.disagreement, 0.03**2, rtol=0.3)
+    np.testing.assert_allclose(choice.held.unseen, 0.03**2, rtol=0.3)
 
 
 def test_fits_that_move_are_left() -> None:
@@ -81,7 +83,7 @@ def test_fits_that_move_a_little_are_charged_for_it() -> None:
     """By the sum of the squares of the moves, each 7/8 of what the intercept swings by."""
     choice = _chosen(_tried("moving", _small(1), moved=0.005))
     assert choice.names == ("moving",)
-    np.testing.assert_allclose(choice.instability, BLOCKS * (7 / 8 * 0.005) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(choice.held.unseen, BLOCKS * (7 / 8 * 0.005) ** 2, rtol=1e-6)
 
 
 def test_plain_averages_are_not_charged_for_moving_as_averages_do() -> None:
@@ -111,7 +113,7 @@ class TestEstimate:
     def test_noise_is_averaged_to_the_last_bit(self) -> None:
         rng = np.random.default_rng(0)
         x, noise = rng.normal(size=(4, 50, 2)), rng.normal(size=(4, 50, 50))
-        found = sx.estimate(noise, sx.Sample(x, -x), quick=True)
+        found = sx.estimate(noise, sx.Sample(x, -x))
         assert set(found.chosen) == {"plain Monte Carlo"}
         np.testing.assert_array_equal(found.value, found.plain_value)
         of_chains = sx.chains.controlled_statistics(noise, noise, np.zeros(50))
@@ -123,6 +125,6 @@ class TestEstimate:
         for seed in range(8):
             x = problem.draw(np.random.default_rng(seed), 100)
             sample = sx.Sample(x.reshape(4, 25, -1), problem.score(x).reshape(4, 25, -1))
-            found = sx.estimate({"first": sample.draws[..., 0]}, sample, quick=True)
+            found = sx.estimate({"first": sample.draws[..., 0]}, sample)
             assert found.chosen == ("plain Monte Carlo",)
             np.testing.assert_array_equal(found.value, found.plain_value)

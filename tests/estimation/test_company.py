@@ -7,10 +7,10 @@ import pytest
 
 import steinax as sx
 from full import FULL
+from steinax.estimation._candidates import Candidate
 from steinax.estimation._choice import choose
-from steinax.estimation._question import ask
-from steinax.estimation._recipes import Recipe
-from steinax.estimation._trials import Trial
+from steinax.estimation._draws import Trial, integration
+from steinax.solvers import HeldOut
 
 BEND = 0.4
 
@@ -59,15 +59,15 @@ def test_folds_are_those_of_the_draws() -> None:
     sample = bent_chains(400, 2, 0.0)
     slow = np.cumsum(np.random.default_rng(0).normal(size=(4, 100, 1)), axis=1)
     counts = {
-        len(ask(sx.data.integrands({"f": f}, sample), sample, np.array([ess])).folds)
+        len(integration(sx.data.integrands({"f": f}, sample), sample, np.array([ess])).draws.folds)
         for f, ess in ((slow, 8.0), (sample.draws[..., :1], 400.0))
     }
     assert counts == {24}
 
 
 @pytest.mark.parametrize(("n", "dim", "rho"), [(400, 3, 0.9), (320, 40, 0.5)])
-def test_quick(n: int, dim: int, rho: float) -> None:
-    assert_alone_as_in_company(bent_chains(n, dim, rho), quick=True)
+def test_few_draws(n: int, dim: int, rho: float) -> None:
+    assert_alone_as_in_company(bent_chains(n, dim, rho))
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_alone_as_in_company_on_landmarks() -> None:
 def test_memory_changes_nothing() -> None:
     sample = bent_chains(240, 2, 0.7)
     values = np.sin(sample.draws @ np.random.default_rng(0).normal(size=(2, 600)))
-    wide, narrow = (sx.estimate({"f": values}, sample, memory=size) for size in (4e9, 3.3e8))
+    wide, narrow = (sx.estimate({"f": values}, sample, memory=size) for size in (4e9, 7e7))
     assert "blocks" in narrow.note
     assert "blocks" not in wide.note
     assert_same(narrow, wide)
@@ -116,8 +116,9 @@ def test_the_series_of_few_candidates_are_held() -> None:
 
     def candidates():
         for degree in range(count):
-            rest = rng.normal(size=(n, k)) * (1.0 if degree == 0 else 0.1)
-            yield Trial(Recipe(degree), rest, rest.var(axis=0), np.zeros((len(folds), k)))
+            residual = rng.normal(size=(n, k)) * (1.0 if degree == 0 else 0.1)
+            held = HeldOut(residual, intercepts=np.zeros((len(folds), k)), folds=folds)
+            yield Trial(Candidate(str(degree)), held, residual.var(axis=0))
 
     tracemalloc.start()
     try:
@@ -125,5 +126,5 @@ def test_the_series_of_few_candidates_are_held() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert len(choice.recipes) == count
+    assert len(choice.candidates) == count
     assert peak < 20 * 8 * n * k

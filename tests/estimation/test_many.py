@@ -11,8 +11,7 @@ import pytest
 
 import steinax as sx
 from steinax.data._integrands import columns
-from steinax.estimation import _many
-from steinax.estimation._memory import MemoryPlan, plan_blocks
+from steinax.estimation._blocks import MemoryPlan, plan_blocks
 from steinax.estimation._result import ARRAYS
 from steinax.working import CorruptChunkError
 
@@ -62,8 +61,8 @@ def test_blocks_give_what_all_give_together(family, options, monkeypatch) -> Non
 
 def test_one_factorisation_serves_all_blocks(monkeypatch) -> None:
     made = []
-    original = _many.linear_map
-    monkeypatch.setattr(_many, "linear_map", lambda *given: made.append(1) or original(*given))
+    original = sx.Exact.crossfitted
+    monkeypatch.setattr(sx.Exact, "crossfitted", lambda *given: made.append(1) or original(*given))
     _in_blocks(monkeypatch, 2)
     sx.estimate({"f": F}, SAMPLE, sx.KernelTranslates())
     assert len(made) == 1
@@ -137,7 +136,7 @@ class TestFunctions:
     """Functions of which all columns are computed for any of them."""
 
     def test_columns_of_a_function(self, monkeypatch) -> None:
-        monkeypatch.setattr("steinax.data._functions.BATCH", 8 * 3 * 50)  # of 50 draws
+        monkeypatch.setattr("steinax.data._integrands.BATCH", 8 * 3 * 50)  # of 50 draws
         found = columns({"x": "x", "wide": lambda x: jnp.sin(x[0] * jnp.arange(3.0))}, SAMPLE)
         values = found.read(1, 4).values
         expected = np.sin(X[..., :1] * np.arange(3.0))

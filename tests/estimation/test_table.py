@@ -11,3 +11,32 @@ def test_labels_in_brackets_are_printed_and_not_taken_for_styles():
     printed = repr(sx.estimate(["start[hare]", "start[bold]"], sample, sx.Polynomial(1)))
     assert "start[hare]" in printed
     assert "start[bold]" in printed
+
+
+def _cells(estimate: sx.Estimate) -> list[str]:
+    return next(line for line in repr(estimate).splitlines() if line.startswith("mu")).split()
+
+
+def test_scores_by_hand_show_no_more_digits_than_a_plain_average_until_they_are_verified() -> None:
+    x = 1.5 + np.random.default_rng(0).normal(size=(4, 250, 1))
+    by_hand = sx.Sample(x, 1.5 - x, ["mu"])
+    before = sx.estimate("mu", by_hand)
+    _, value, _, plain, *_ = _cells(before)
+    assert value == "1.500" and len(plain) == 5
+    assert "check them with sx.audit(sample, log_density=...)" in " ".join(repr(before).split())
+    assert sx.audit(by_hand, log_density=lambda x: -0.5 * (x[0] - 1.5) ** 2).verified
+    after = sx.estimate("mu", by_hand)
+    assert len(_cells(after)[1]) >= 10 and "check them" not in repr(after)
+    assert after.value[0] == before.value[0] and after.mcse[0] == before.mcse[0]
+    assert len(_cells(sx.estimate("mu", sx.Sample(x, 1.5 - x, ["mu"], verified=True)))[1]) >= 10
+
+
+def test_the_error_is_not_below_what_scores_in_float32_can_shift() -> None:
+    """A Gaussian, whose mean is exact; its scores are those of float32 and off by a constant 1e-6."""
+    x = np.random.default_rng(0).normal(size=(4, 250, 1)).astype(np.float32)
+    score = (1e-6 - x.astype(np.float64)).astype(np.float32)
+    single = sx.estimate("x", sx.Sample(x, score))
+    assert 1e-6 < single.mcse[0] < 4e-6
+    assert abs(single.value[0]) < 3 * single.mcse[0]
+    assert np.isclose(single.worth[0], (single.plain_mcse[0] / single.mcse[0]) ** 2)
+    assert sx.estimate("x", sx.Sample(x, -x.astype(float) * (1 + 1e-15))).mcse[0] < 1e-10

@@ -49,7 +49,7 @@ class TestColumns:
     def test_make_degree_6_bearable_on_a_student_t(self, monkeypatch) -> None:
         """40 seeds: errors below the plain ones, which with all columns are 5 to 45 times as large."""
         light, plain = self._errors()
-        monkeypatch.setattr("steinax.estimation._tails.heavy", self._none_is_heavy)
+        monkeypatch.setattr("steinax.estimation._blocks.heavy", self._none_is_heavy)
         heavy, _ = self._errors(audit="off")  # which would refuse the worst of what is measured
         assert np.all(light < 1.05 * plain)
         assert np.all(heavy[1:] > 3 * plain[1:])  # the first, x itself, is a combination of scores

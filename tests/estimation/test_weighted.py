@@ -114,9 +114,7 @@ def test_cross_fitting_at_once_is_leaving_out_each_fold():
     est = sx.estimate("x", sample, family, split=sx.CrossFit(4), penalty=PENALTY)
     # many integrands are read in blocks, from a factorisation that is kept
     f = np.concatenate([sample.draws] * 600, axis=-1)
-    wide = sx.estimate(
-        {"f": f}, sample, family, split=sx.CrossFit(4), penalty=PENALTY, memory=1.75e8
-    )
+    wide = sx.estimate({"f": f}, sample, family, split=sx.CrossFit(4), penalty=PENALTY, memory=5e7)
     assert "blocks" in wide.note
     np.testing.assert_allclose(wide.value[:2], est.value, atol=1e-9)
     np.testing.assert_allclose(wide.mcse[:2], est.mcse, rtol=1e-6)
@@ -132,15 +130,12 @@ def test_a_network_is_trained_on_the_weighted_loss():
 
 def test_the_choice_of_a_family_honours_the_weights():
     sample = weighted(length=60)
-    for quick in (True, False):
-        est = sx.estimate(F, sample, quick=quick)
-        assert abs(est.value[0] - 1) < 1e-8
-        assert np.all(np.abs(est.value - TRUTH) < 5 * np.maximum(est.mcse, 1e-12))
-        assert est.worth[1] > 1e3
-        wrong = sx.estimate(F, sx.Sample(sample.draws, sample.scores), quick=quick, audit="off")
-        assert (
-            abs(wrong.plain_value[0] - 4) < 1
-        )  # what a program that ignored the weights would say
+    est = sx.estimate(F, sample)
+    assert abs(est.value[0] - 1) < 1e-8
+    assert np.all(np.abs(est.value - TRUTH) < 5 * np.maximum(est.mcse, 1e-12))
+    assert est.worth[1] > 1e3
+    wrong = sx.estimate(F, sx.Sample(sample.draws, sample.scores), audit="off")
+    assert abs(wrong.plain_value[0] - 4) < 1  # what a program that ignored the weights would say
 
 
 def test_weigh_honours_the_weights():

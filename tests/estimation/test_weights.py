@@ -1,5 +1,7 @@
 """One weight vector: it is the estimate, and its standard errors hold."""
 
+import arviz_base
+import arviz_stats
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,10 +13,8 @@ import steinax as sx
 import targets
 from full import FULL
 from steinax._precision import precision
-from steinax.estimation._functionals import Quantiles, systematic
+from steinax.estimation._weighted_draws import Quantiles, systematic
 from steinax.fitting import prepare
-from steinax.solvers._dual import dual
-from steinax.solvers._linear_system import linear_terms
 
 pytestmark = pytest.mark.slow
 
@@ -52,13 +52,13 @@ class TestWeightsAreTheEstimate:
         for field in ("value", "mcse", "plain_value", "plain_mcse", "ess", "rhat"):
             np.testing.assert_allclose(getattr(found, field), getattr(expected, field), rtol=1e-8)
 
-    def test_the_dual_form_without_a_kernel(self) -> None:
+    def test_the_dual_form_of_a_penalised_family(self) -> None:
         with precision(np.float64):
-            problem, _ = prepare(WANTED, SAMPLE, sx.Polynomial(2), None, None)
+            penalty = sx.NativeNorm(1e-3)
+            problem, _ = prepare(WANTED, SAMPLE, sx.Polynomial(2), penalty, None)
             folds = sx.CrossFit().boundaries(SAMPLE.chains, SAMPLE.length)
-            terms = linear_terms(problem)
-            weights = np.asarray(dual(terms, problem.x, problem.score).blocks(folds).weights())
-        primal = sx.weigh(SAMPLE, sx.Polynomial(2)).weights
+            weights = sx.Exact(dual=True).crossfitted(problem, folds).averaging()
+        primal = sx.weigh(SAMPLE, sx.Polynomial(2), penalty=penalty).weights
         np.testing.assert_allclose(weights.reshape(primal.shape), primal, rtol=0, atol=1e-13)
 
     @pytest.mark.slow
@@ -98,7 +98,7 @@ class TestAutomatic:
     def test_by_default_nothing_is_made_much_worse(self) -> None:
         """Interpolation of smooth functions would multiply the variance of these by thousands."""
         weighted = sx.weigh(SAMPLE)
-        assert "best of" in weighted.note
+        assert "chosen among" in weighted.note
         assert weighted.mean("x").worth.min() > 4
         assert weighted.quantile("x", [0.05, 0.5, 0.95]).worth.min() > 1 / 2
         assert weighted.negative_mass < 0.2
@@ -165,6 +165,45 @@ class TestQuantiles:
         assert np.isfinite(found.mcse[0])
         assert np.isnan(found.value[1])
         assert "too few draws beyond x[0] 99.99%" in repr(found)
+
+
+class TestMediansAndHdis:
+    def test_a_median_is_the_quantile_at_one_half(self) -> None:
+        found, usual = WEIGHTED.median("x"), WEIGHTED.quantile("x", 0.5)
+        assert found.names == ("x[0]", "x[1]", "x[2]")
+        assert "median, 8 folds" in repr(found)
+        for field in ("value", "mcse", "plain_value", "plain_mcse", "worth"):
+            np.testing.assert_array_equal(getattr(found, field), getattr(usual, field))
+
+    def test_an_hdi_is_the_narrowest_of_all_intervals(self) -> None:
+        """Against every level on a fine grid, under weights of which some are negative."""
+        assert WEIGHTED.negative_mass > 0
+        found = WEIGHTED.hdi("x", 0.8).value.reshape(-1, 2)
+        curves = Quantiles(SAMPLE.draws, WEIGHTED.weights, np.array([0.5]))
+        levels = np.linspace(0.0, 0.2, 4001)
+        for i, (lower, upper) in enumerate(found):
+            heights, ordered = curves.heights[:, i], curves.ordered[:, i]
+            inside = levels[(levels >= heights[0]) & (levels + 0.8 <= heights[-1])]
+            ends = [np.interp(p, heights, ordered) for p in (inside, inside + 0.8)]
+            assert upper - lower <= (ends[1] - ends[0]).min() + 1e-12
+            mass = np.interp(upper, ordered, heights) - np.interp(lower, ordered, heights)
+            assert mass == pytest.approx(0.8, abs=1e-9)
+
+    def test_plain_ones_are_those_of_arviz(self) -> None:
+        x = np.random.default_rng(0).gamma(2.0, size=(4, 500, 1))
+        found = sx.weigh(sx.Sample(x, 1 / x - 1), sx.Polynomial(1), audit="off").hdi("x", 0.9)
+        expected = arviz_stats.hdi(x[..., 0].ravel(), prob=0.9)
+        np.testing.assert_allclose(found.plain_value, expected, atol=0.01)
+        assert found.plain_value[0] < np.quantile(x, 0.02)  # a gamma's mode is near zero
+
+    def test_names_errors_and_the_probability(self) -> None:
+        found = WEIGHTED.hdi("x[0]")
+        kind = f"hdi{100 * arviz_base.rcParams['stats.ci_prob']:g}"
+        assert found.names == (f"x[0] {kind}_lb", f"x[0] {kind}_ub")
+        assert np.isnan(found.mcse).all()
+        assert "narrowest interval have none; quantiles do" in " ".join(repr(found).split())
+        with pytest.raises(ValueError, match=r"prob=94: give a probability between 0 and 1"):
+            WEIGHTED.hdi("x[0]", 94)
 
 
 class TestRefuses:

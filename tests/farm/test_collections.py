@@ -11,8 +11,8 @@ import xarray
 
 import posterior_zoo
 import steinax as sx
-from steinax.farm import _pieces
-from steinax.farm._slices import NUMBERS
+from steinax.farm import _many
+from steinax.farm._batched import NUMBERS
 from steinax.working import OtherRunError
 
 
@@ -88,7 +88,7 @@ def test_a_function_that_loads() -> None:
 
 def test_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is interrupted after some pieces computes only the others when it is started again."""
-    monkeypatch.setattr(_pieces, "SOURCES", 2)
+    monkeypatch.setattr(_many, "SOURCES", 2)
     visits = tmp_path / "visits"
     sources = [(str(visits), i) for i in range(8)]
     whole = sx.estimate_many("x", sources, load=posterior_zoo.counted)
@@ -196,8 +196,8 @@ def test_processes_give_the_same_rows() -> None:
 @pytest.mark.slow
 def test_a_cluster_gives_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(_pieces, "SOURCES", 2)
-    monkeypatch.setattr(_pieces, "POSTERIORS", 3)
+    monkeypatch.setattr(_many, "SOURCES", 2)
+    monkeypatch.setattr(_many, "POSTERIORS", 3)
     x, scores = posterior_zoo.zoo(1)
     paths = [tmp_path / f"{i}.nc" for i in range(5)]
     for path, sample in zip(paths[:4], _samples(), strict=False):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import steinax as sx
-from steinax.farm._pieces import BatchPieces
+from steinax.farm._many import BatchPieces
 
 COUNT = 24
 

@@ -6,55 +6,86 @@ import numpy as np
 import pytest
 
 import steinax as sx
-from steinax.kernels import _matrix
+from steinax.kernels import _base
+from steinax.kernels._directional import Directional
+from steinax.kernels._pairs import CoordinatePairs
 
 KERNELS = [
     sx.kernels.SquaredExponential(2.0),
     sx.kernels.Matern52(2.0),
     sx.kernels.InverseMultiquadric(2.0),
+    sx.kernels.ExponentialDotProduct(3.0),
     sx.kernels.DampedGaussian(0.1, 2.0),
+    CoordinatePairs(1.5),
+    Directional(np.array([0.6, 0.8, 0.0]), 1.0, 2.0),
     sx.kernels.SquaredExponential(2.0) + sx.kernels.Matern52(3.0),
+    sx.kernels.SquaredExponential(2.0) * sx.kernels.InverseMultiquadric(3.0),
 ]
 
 
-def points(n: int, dim: int, seed: int = 0) -> tuple[jax.Array, jax.Array]:
+class Quartic(sx.kernels.AbstractKernel):
+    """A kernel of one's own, without a closed form."""
+
+    def __call__(self, x, y):
+        return (1 + x @ y) ** 4
+
+
+def points(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return jnp.asarray(rng.normal(size=(n, dim))), jnp.asarray(rng.normal(size=(n, dim)))
+    return rng.normal(size=(n, 3)), rng.normal(size=(n, 3))
 
 
 def one_by_one(kernel: sx.kernels.AbstractKernel, left, right) -> np.ndarray:
-    """A pair at a time, with no product of matrices."""
-    n, m = len(left[0]), len(right[0])
-    i, j = np.divmod(np.arange(n * m), m)
-    pairs = (left[0][i], left[1][i], right[0][j], right[1][j])
-    found = jax.lax.map(lambda pair: kernel.stein(sx.Langevin(), *pair), pairs)
-    return np.asarray(found).reshape(n, m)
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiles of a few rows, so that small matrices have many of them."""
-    monkeypatch.setattr(_matrix, "FEW", 0)
-    monkeypatch.setattr(_matrix, "ROWS", 6)
-    monkeypatch.setattr(_matrix, "WIDE", 6)
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
-@pytest.mark.parametrize("n, dim", [(23, 3), (23, 7)])  # tiles with a rest, and panels
-def test_every_order_of_work_gives_the_same(
-    kernel: sx.kernels.AbstractKernel, n: int, dim: int
-) -> None:
-    with jax.enable_x64(True):
-        own, other = points(n, dim), points(9, dim, seed=1)
-        matrix = jax.jit(
-            lambda left, right: sx.KernelTranslates(kernel).cross_gram(None, *left, *right)
+    """A pair at a time, by automatic differentiation."""
+    operator = sx.Langevin()
+    if isinstance(kernel, CoordinatePairs):  # a kernel for each component: no autodiff of one
+        pair = jax.jit(lambda *pair: kernel.stein(operator, *pair))
+    else:
+        pair = jax.jit(
+            lambda x, s, y, t: operator(operator.representer(kernel, y, t), x, s)  # no closed form
         )
-        square = jax.jit(lambda own: sx.KernelTranslates(kernel).cross_gram(None, *own, *own))
-        np.testing.assert_allclose(square(own), one_by_one(kernel, own, own), atol=1e-12)
-        np.testing.assert_allclose(matrix(own, other), one_by_one(kernel, own, other), atol=1e-12)
+    return np.array(
+        [
+            [float(pair(x, s, y, t)) for y, t in zip(*right, strict=True)]
+            for x, s in zip(*left, strict=True)
+        ]
+    )
 
 
-@pytest.mark.parametrize("n, rows", [(2000, 50), (1024, 32), (1009, 50)])
-def test_tiles_are_equal_where_they_can_be(n: int, rows: int) -> None:
-    assert _matrix._rows(n) == rows
+# of a NumPy tile; of entries and of dimensions, from which on jax goes by tiles and by panels
+ORDERS = {
+    "tiles": {"NUMBERS": 1, "FEW": 0, "ROWS": 5},
+    "at once": {"NUMBERS": 2**17, "FEW": 2**17},
+    "panels": {"FEW": 0, "WIDE": 1},
+}
+
+
+@pytest.fixture(params=ORDERS)
+def order(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ORDERS[request.param].items():
+        monkeypatch.setattr(_base, name, value)
+
+
+@pytest.mark.usefixtures("order")
+@pytest.mark.parametrize("kernel", [*KERNELS, Quartic()], ids=lambda kernel: type(kernel).__name__)
+def test_every_order_of_work_gives_the_same(kernel: sx.kernels.AbstractKernel) -> None:
+    with jax.enable_x64(True):
+        own, other = points(23), points(9, seed=1)
+        for left, right in ((own, own), (own, other)):
+            expected = one_by_one(kernel, left, right)
+            made = kernel.stein_matrix(sx.Langevin(), *left, *right)
+            assert isinstance(made, np.ndarray)
+            # the same arrays twice, where the points are the same
+            first = tuple(map(jnp.asarray, left))
+            second = first if right is left else tuple(map(jnp.asarray, right))
+            by_jax = kernel.stein_matrix(sx.Langevin(), *first, *second)
+            size = np.abs(expected).max()
+            np.testing.assert_allclose(made, expected, atol=1e-13 * size)
+            np.testing.assert_allclose(by_jax, expected, atol=1e-13 * size)
+
+
+def test_a_multiple_of_the_operator_is_its_square() -> None:
+    own = points(5)
+    kernel = sx.kernels.SquaredExponential(2.0)
+    whole, half = (kernel.stein_matrix(a, *own, *own) for a in (sx.Langevin(), 0.5 * sx.Langevin()))
+    np.testing.assert_allclose(half, 0.25 * whole)

@@ -45,7 +45,7 @@ def parts(sample: sx.Sample) -> sx.ControlVariate:
 
 def tables(sample: sx.Sample) -> None:
     assert_type(sx.summary(sample), pd.DataFrame)
-    assert_type(sx.summary(sample, fmt="xarray", quick=True), xr.Dataset)
+    assert_type(sx.summary(sample, fmt="xarray"), xr.Dataset)
     weighted = sx.weigh(sample, sx.Polynomial(2))
     assert_type(weighted, sx.estimation.WeightedDraws)
     assert_type(weighted.sd("x"), sx.Estimate)

@@ -56,7 +56,7 @@ def main() -> None:
     assert np.allclose(estimate.value, expect.MEAN)
     assert len(sx.summary(sample)) == 2 and len(sx.citations(estimate)) > 3
     try:
-        sx.citations(x)  # pyright: ignore[reportArgumentType]
+        sx.citations(x)
     except TypeError as error:
         assert "give citations what estimate or weigh returned" in str(error)
     with tempfile.TemporaryDirectory() as folder:

@@ -6,6 +6,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray
 
 import steinax as sx
 from steinax import plots
@@ -19,6 +20,16 @@ F = {"mu": lambda x: 1e4 + 1e3 * x[0], "wave": lambda x: 1e-3 * np.exp(1) ** (x[
 @pytest.fixture(scope="module")
 def estimate() -> sx.Estimate:
     return sx.estimate(F, SAMPLE, sx.Polynomial(2))
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, sx.Estimate]:
+    draws = (np.random.default_rng(seed).normal(size=(4, 200, 3)) for seed in (1, 2))
+    f = {"c": lambda x: x**2 + x, "wave": lambda x: 1 + 0.1 * x[0] ** 3}
+    return {
+        label: sx.estimate(f, sx.Sample(x, -x), sx.Polynomial(1))
+        for label, x in zip(("old", "new"), draws, strict=True)
+    }
 
 
 def _many(k: int, name: str = "y[{}]") -> sx.Estimate:
@@ -194,7 +205,72 @@ class TestWorth:
         assert "of 70 integrands" in ax.get_ylabel()
 
 
+class TestSeveral:
+    """Two runs side by side, with the error of their difference."""
+
+    @pytest.mark.parametrize("standardise", [True, False])
+    def test_intervals_of_both(self, runs, standardise: bool) -> None:
+        ax = plots.plot_estimate(runs, standardise=standardise)
+        old, new = runs.values()
+        assert _labels(ax) == ["c[0]", "c[1]", "c[2]", "wave"]
+        for found, run in zip(_segments(ax), (old, new), strict=True):
+            expected = run.interval()
+            if standardise:
+                expected = (expected - old.plain_value[:, None]) / old.plain_mcse[:, None]
+            np.testing.assert_allclose(found, expected)
+        shown = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert shown == ["old", "new"]
+        assert ("average of old" in ax.get_xlabel()) == standardise
+        _inside(ax)
+
+    def test_differences_are_printed_with_their_errors(self, runs) -> None:
+        texts = _texts(plots.plot_estimate(runs, names=["c"]))
+        apart = runs["new"] - runs["old"]
+        assert [texts[i] for i in (0, 4, 8)] == ["old", "new", "new - old"]
+        value, error = (float(part) for part in texts[9].split(" ± "))
+        assert value == pytest.approx(apart["c[0]"].value, abs=0.1 * apart["c[0]"].mcse)
+        assert error == pytest.approx(apart["c[0]"].mcse, rel=0.06)
+
+    def test_the_same_draws_have_no_independent_difference(self, runs) -> None:
+        old = runs["old"]
+        texts = _texts(plots.plot_estimate({"one": old, "two": replace(old, note="again")}))
+        assert "two - one" not in texts and "two" in texts
+
+    def test_a_difference_is_drawn_as_any_estimate(self, runs) -> None:
+        ax = plots.plot_estimate(runs["new"] - runs["old"])
+        assert _labels(ax) == ["c[0]", "c[1]", "c[2]", "wave"]
+
+    def test_mistakes(self, runs) -> None:
+        with pytest.raises(
+            ValueError, match=r"different integrands: .* Choose those that both have"
+        ):
+            plots.plot_estimate({"old": runs["old"], "new": runs["new"]["c"]})
+        with pytest.raises(ValueError, match=r"0 estimates .* give one to 6 in a dict"):
+            plots.plot_estimate({})
+
+    def test_a_forest_of_both(self, runs) -> None:
+        pytest.importorskip("arviz_plots")
+        made = plots.plot_forest(runs, backend="matplotlib", standardise=False)
+        line = made.viz["twig"]["mean"].sel(model="new", integrand="wave").item()
+        np.testing.assert_allclose(np.ravel(line.get_xdata()), runs["new"]["wave"].interval())
+
+
 class TestForest:
+    def test_axes_and_rows_are_labelled(self) -> None:
+        pytest.importorskip("arviz_plots")
+        array = xarray.DataArray(
+            X**2, dims=("chain", "draw", "county"), coords={"county": ["C00", "C01", "C02"]}
+        )
+        est = sx.estimate({"c": array}, SAMPLE, sx.Polynomial(1))
+        assert _labels(plots.plot_estimate(est)) == ["c[C00]", "c[C01]", "c[C02]"]
+        made = plots.plot_forest(est, backend="matplotlib")
+        rows = made.viz["integrand_label"]["mean"].values
+        assert [row.get_text() for row in rows] == ["c[C00]", "c[C01]", "c[C02]"]
+        axis = made.get_target("mean", {"column": "forest"})
+        assert axis.get_xlabel() == (
+            "distance from the plain average, in its standard errors (95% intervals)"
+        )
+
     def test_intervals_reach_arviz_plots(self, estimate) -> None:
         pytest.importorskip("arviz_plots")
         made = plots.plot_forest(estimate, backend="matplotlib", standardise=False)

@@ -109,8 +109,8 @@ def test_many_integrands_or_folds_share_a_factorisation() -> None:
 def test_the_choice_is_within_a_third_of_the_fastest() -> None:
     """CPU seconds of `solve` where a fit comes within 5% of the exact one's held-out variance.
 
-    The solver that is chosen is timed by itself too; to choose it takes milliseconds. CI takes the four
-    cells of up to 2,000 draws.
+    The solver that is chosen is timed by itself, and so is the choice, which takes milliseconds. CI takes
+    the four cells of up to 2,000 draws.
     """
     rows = run("speed.auto", {"rounds": 3, "largest": 4000 if FULL else 2000})
     chosen = [row for row in rows if row["solver"] == "Auto"]
@@ -124,7 +124,7 @@ def test_the_choice_is_within_a_third_of_the_fastest() -> None:
             and row["note"].endswith(f": {other['note']}")
         ]
         assert same["near"] and same["ratio"] <= row["at most"] == 1.3, same
-        assert row["seconds"] <= 1.3 * same["seconds"] + 0.01, (row, same)
+        assert row["choosing"] <= 0.3 * same["seconds"], (row, same)
 
 
 def test_works_for_what_is_not_linear() -> None:

@@ -92,7 +92,8 @@ def test_stream_weighs_penalties_as_a_sample_does(penalty, objective) -> None:
     stream = sx.Stream(lambda: sample.blocks(100), chains=4)
     settings = {"penalty": penalty, "objective": objective}
     assert _same(
-        sx.estimate(F, stream, **settings), sx.estimate(F, sample, sx.Polynomial(2), **settings)
+        sx.estimate(F, stream, sx.Polynomial(2), **settings),
+        sx.estimate(F, sample, sx.Polynomial(2), **settings),
     )
 
 
@@ -115,7 +116,8 @@ def test_folds_may_end_within_a_block() -> None:
     split = sx.CrossFit(7)
     stream = sx.Stream(lambda: sample.blocks(300))
     assert _same(
-        sx.estimate(F, stream, split=split), sx.estimate(F, sample, sx.Polynomial(2), split=split)
+        sx.estimate(F, stream, sx.Polynomial(2), split=split),
+        sx.estimate(F, sample, sx.Polynomial(2), split=split),
     )
 
 
@@ -126,7 +128,6 @@ def _stream(sample: sx.Sample, chains: int = 1) -> sx.Stream:
 REFUSALS = {
     "solver": ({"solver": sx.Stochastic()}, "and no solver"),
     "dual": ({"solver": sx.Exact(dual=True)}, r"use Exact\(\)"),
-    "quick": ({"quick": True}, "leave quick out"),
     "memory": ({"memory": 1e9}, "leave memory out"),
     "key": ({"key": jax.random.key(0)}, "leave key out"),
     "split": ({"split": sx.InSample()}, "use split=CrossFit"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import steinax as sx
-from steinax.solvers._sparse_path import part_of
+from steinax.solvers._sparse import part_of
 
 pytest.importorskip("sklearn")
 
@@ -80,16 +80,6 @@ def test_the_note_says_how_many_are_kept() -> None:
         (lambda: sx.Sparse(l1_ratio=0.0), "give 1 for the lasso"),
         (lambda: sx.Sparse(folds=1), "at least two"),
         (lambda: sx.fit("x", _sample(16), sx.Polynomial(1), solver=sx.Sparse()), "too few"),
-        (
-            lambda: sx.fit(
-                "x",
-                _sample(),
-                sx.Polynomial(1),
-                solver=sx.Sparse(),
-                objective=sx.objectives.SpectralVariance(),
-            ),
-            "only Exact",
-        ),
     ],
 )
 def test_refusals_say_what_to_do(make, words) -> None:

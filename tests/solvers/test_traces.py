@@ -1,6 +1,6 @@
 """One compilation serves all folds, all length-scales and all penalty strengths.
 
-Families that count how often Python runs their formulas, which it does only while jax traces.
+Families that count how often jax traces their formulas.
 """
 
 from collections import Counter
@@ -22,11 +22,11 @@ class CountingKernel(sx.KernelTranslates):
     """Translates of a kernel that count."""
 
     def features(self, state, x, score):
-        TRACED["features"] += 1
+        TRACED["features"] += isinstance(x, jax.core.Tracer)
         return super().features(state, x, score)
 
     def feature_matrix(self, state, x, score):
-        TRACED["feature_matrix"] += 1
+        TRACED["feature_matrix"] += isinstance(x, jax.core.Tracer)
         return super().feature_matrix(state, x, score)
 
 
@@ -34,7 +34,7 @@ class CountingNetwork(sx.Network):
     """A network that counts."""
 
     def evaluate(self, state, params, x, score):
-        TRACED["evaluate"] += 1
+        TRACED["evaluate"] += isinstance(x, jax.core.Tracer)
         return super().evaluate(state, params, x, score)
 
 
@@ -76,7 +76,8 @@ SOLVERS = {
 def test_folds_share_one_compilation(name) -> None:
     make, solver = SOLVERS[name]
     few, many = (_estimate(120, folds, make(), solver) for folds in (3, 6))
-    assert few == many > 0
+    assert few == many
+    assert (many == 0) == name.startswith("exact"), "NumPy arrays compile nothing"
     # 113 draws in 6 folds: of 18 or 19, so fitting is traced once and evaluation twice at most
     assert _estimate(113, 6, make(), solver) <= many + 1
 

@@ -8,7 +8,8 @@ from scipy import stats
 
 import steinax as sx
 from steinax._precision import precision
-from steinax.operators import BoxLangevin, Diffusion, WallDistance
+from steinax.contrib import Diffusion
+from steinax.operators import BoxLangevin, WallDistance
 
 UNIT = sx.spaces.Box(0.0, 1.0)
 POWERS = {"x": lambda x: x[0], "square": lambda x: x[0] ** 2}
@@ -51,10 +52,15 @@ class TestKnownAnswers:
             assert np.allclose(v, sx.ScalarLangevin()(jnp.sum, x, -x), rtol=1e-14)
 
     def test_it_is_a_diffusion(self) -> None:
-        x = jnp.array([0.3, 0.2])
-        walls = WallDistance(0.0, np.array([1.0, np.inf]))
-        box = BoxLangevin(0.0, np.array([1.0, np.inf]))
-        assert np.allclose(box(jnp.sin, x, -x), Diffusion(walls)(jnp.sin, x, -x))
+        x, y = jnp.array([0.3, 0.2]), jnp.array([0.6, 1.7])
+        upper = np.array([1.0, np.inf])
+        kernel = sx.kernels.SquaredExponential(1.3)
+        for on_fields, u in ((True, jnp.sin), (False, lambda z: jnp.prod(jnp.sin(z)))):
+            box = BoxLangevin(0.0, upper, on_fields)
+            diffusion = Diffusion(WallDistance(0.0, upper), on_fields)
+            assert np.allclose(box(u, x, -x), diffusion(u, x, -x))
+            found, known = (one.representer(kernel, y, -y)(x) for one in (box, diffusion))
+            assert np.allclose(found, known)
 
 
 class TestAudit:

@@ -46,13 +46,6 @@ def test_each_integrand_has_its_own() -> None:
     assert "plain Monte Carlo" in est.candidates.names
 
 
-def test_quick_leaves_kernels_out() -> None:
-    est = sx.estimate({"f": exponential}, uniform(4, 100), quick=True)
-    assert est.candidates is not None
-    assert not any("Kernel" in name for name in est.candidates.names)
-    assert est.worth[0] > 100
-
-
 def test_weights_of_one_are_no_weights() -> None:
     f = {"f": exponential}
     bare = sx.estimate(f, uniform(4, 50))

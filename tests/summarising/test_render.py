@@ -12,7 +12,8 @@ from summarising.models import banana
 
 WIDE = [
     *("mean", "mcse_mean", "plain_mean", "plain_mcse_mean", "worth", "ess", "sd", "mcse_sd"),
-    *("plain_sd", "plain_mcse_sd", "eti89_lb", "eti89_ub", "ess_bulk", "ess_tail", "r_hat"),
+    *("plain_sd", "plain_mcse_sd", "eti89_lb", "mcse_eti89_lb", "eti89_ub", "mcse_eti89_ub"),
+    *("plain_eti89_lb", "plain_eti89_ub", "ess_bulk", "ess_tail", "r_hat"),
 ]
 NARROW = [
     *("mean", "mcse_mean", "plain_mean", "plain_mcse_mean", "worth", "sd", "mcse_sd"),
@@ -30,7 +31,7 @@ def _headings(columns: list[str]) -> list[str]:
     return [c if c == "r_hat" else c.replace("_", "\n", 1) for c in short]
 
 
-@pytest.mark.parametrize(("width", "columns"), [(80, NARROW), (120, WIDE), (45, NARROW[:5])])
+@pytest.mark.parametrize(("width", "columns"), [(80, NARROW), (160, WIDE), (45, NARROW[:5])])
 def test_what_was_gained_comes_first(table: pd.DataFrame, width: int, columns: list[str]) -> None:
     made = render(table, width)
     assert [column.header for column in made.columns[1:]] == _headings(columns)
@@ -58,7 +59,7 @@ def test_names_are_cut_in_their_middle() -> None:
 
 def test_brackets_in_names_are_not_markup() -> None:
     x = np.random.default_rng(0).normal(size=(4, 50, 1))
-    table = summary(sx.Sample(x, -x, ["theta[red]"]), quick=True)
+    table = summary(sx.Sample(x, -x, ["theta[red]"]))
     assert "theta[red]" in as_text(table, 80)
 
 
@@ -78,3 +79,14 @@ def test_chains_that_disagree_are_red(table: pd.DataFrame) -> None:
     bad.loc["tau", "r_hat"] = 1.2
     cells = list(render(bad, 120).columns[-1].cells)
     assert [("red" in cell) for cell in cells] == [False, False, True]
+
+
+def test_scores_by_hand_show_no_more_digits_than_plain_means() -> None:
+    x = 1.5 + np.random.default_rng(0).normal(size=(4, 250, 1))
+    plain, exact = (
+        summary(sx.Sample(x, 1.5 - x, ["mu"], verified=verified)) for verified in (False, True)
+    )
+    assert len(plain._fmt_map["mean"]["mu"]) <= 4 and plain._fmt_map["sd"]["mu"] == "1"
+    assert "Until then means and sds are shown" in as_text(plain, 120)
+    assert "Until then" not in as_text(exact, 120)
+    assert plain.loc["mu", "mcse_mean"] == exact.loc["mu", "mcse_mean"]

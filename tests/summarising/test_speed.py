@@ -1,41 +1,41 @@
-"""How long one waits for the first summary: processes that start anew, nothing compiled before.
+"""How long one waits for the first summary: CPU seconds of processes that start anew.
 
-Each round takes both times, one after the other; the best of three rounds counts. The reference is
-`import jax` and reading the whole file with xarray.
+The reference is what any summary of the file needs: importing jax and ArviZ, and reading the file. Each
+round takes all times, one after the other; the least of three rounds count.
 """
 
-import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import arviz_base
 import numpy as np
 import pytest
+from benchmarks._pinned import cpu_seconds
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
-READ = "import jax, xarray; xarray.open_datatree({path!r}, engine='h5netcdf').load()"
-OURS = """
-from rich.console import Console
-from steinax.summarising import render, summary
-Console(width=120).print(render(summary({path!r}), 120))
+READ = """
+import arviz_stats, equinox, xarray
+xarray.open_datatree({path!r}, engine="h5netcdf").load()
 """
-AT_MOST = 3.0
+OURS = "import steinax as sx; print(sx.summary({path!r}))"
+AT_MOST = 4.0  # times the reference: a goal of 10 seconds where it takes 2.5
+SHELL = 0.2  # times the reference more, from the shell: half a second
 
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """4 x 1000 draws of 100 parameters, as nutpie stores them."""
+    """4 x 1,000 draws of 60 parameters with heavier tails than a Gaussian, as nutpie stores them."""
     pytest.importorskip("h5netcdf")
-    x = np.random.default_rng(0).normal(size=(4, 1000, 100))
+    x = np.random.default_rng(0).normal(size=(4, 1000, 60))
     for i in range(1, 1000):
         x[:, i] = 0.5 * x[:, i - 1] + np.sqrt(0.75) * x[:, i]
-    posterior = {"beta": x[..., :98], "tau": np.exp(x[..., 98]), "mu": x[..., 99]}
-    names = [*(f"beta[{i}]" for i in range(98)), "tau_log__", "mu"]
+    slope = 1 + 0.3 * x**2  # of y = x + x^3 / 10
+    y, score = x + 0.1 * x**3, (-x - 0.6 * x / slope) / slope
+    posterior = {"beta": y[..., :58], "tau": np.exp(y[..., 58]), "mu": y[..., 59]}
+    names = [*(f"beta[{i}]" for i in range(58)), "tau_log__", "mu"]
     column = "unconstrained_parameter"
     tree = arviz_base.from_dict(
-        {"posterior": posterior, "sample_stats": {"unconstrained_draw": x, "gradient": -x}},
+        {"posterior": posterior, "sample_stats": {"unconstrained_draw": y, "gradient": score}},
         dims={"unconstrained_draw": [column], "gradient": [column]},
         coords={column: names},
     )
@@ -44,17 +44,14 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def _seconds(code: str, path: Path) -> float:
-    """Of a fresh interpreter, which may keep bytecode, as a user's does, and no compiled programs."""
-    left_out = ("PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR")
-    env = {name: value for name, value in os.environ.items() if name not in left_out}
-    start = time.perf_counter()
-    command = [sys.executable, "-c", code.format(path=str(path))]
-    subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - start
-
-
-def test_the_first_summary_comes_within_three_times_what_reading_takes(trace: Path) -> None:
-    rounds = [(_seconds(READ, trace), _seconds(OURS, trace)) for _ in range(4)]
-    read, ours = map(min, zip(*rounds[1:], strict=True))  # the first wrote bytecode
+def test_the_first_summary_takes_a_few_times_what_reading_takes(trace: Path) -> None:
+    path = str(trace)
+    commands = (
+        [sys.executable, "-c", READ.format(path=path)],
+        [sys.executable, "-c", OURS.format(path=path)],
+        [sys.executable, "-m", "steinax", "summary", path],
+    )
+    rounds = [[cpu_seconds(command) for command in commands] for _ in range(4)]
+    read, ours, shell = map(min, zip(*rounds[1:], strict=True))  # the first wrote bytecode
     assert ours <= AT_MOST * read, f"{ours:.2f} s against {read:.2f} s"
+    assert shell <= ours + SHELL * read, f"{shell:.2f} s against {ours:.2f} s"

@@ -9,7 +9,7 @@ import pytest
 
 import steinax as sx
 from steinax.thinning import _discrepancy
-from steinax.thinning._stein_kernel import _check
+from steinax.thinning._discrepancy import _check
 
 ROOT = Path(__file__).parents[2]
 

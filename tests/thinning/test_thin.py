@@ -64,7 +64,9 @@ def test_weights_are_the_best_there_are(thinned: sx.thinning.Thinned) -> None:
     level = held @ slope
     np.testing.assert_allclose(slope[held > 0], level, rtol=1e-6)
     assert (slope >= level * (1 - 1e-6)).all()
-    assert thinned.weighted_ksd <= positive.weighted_ksd <= positive.ksd[-1]
+    rounding = 1 + 1e-12
+    assert thinned.weighted_ksd <= rounding * positive.weighted_ksd
+    assert positive.weighted_ksd <= positive.ksd[-1]
 
 
 def test_what_is_chosen_keeps_what_belongs_to_it() -> None:

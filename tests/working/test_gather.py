@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from steinax.working import CorruptChunkError, gather
-from steinax.working._threads import default_threads, usable_cores
+from steinax.working._gather import default_threads, usable_cores
 from working.pieces import Logged, assert_same, places
 
 

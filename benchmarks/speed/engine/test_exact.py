@@ -19,10 +19,10 @@ FAMILIES = {"kernel": KERNEL, "polynomial-kernel": sx.Polynomial(2) + KERNEL}
 
 
 def problem(name: str, k: int) -> Problem:
-    """A smooth function along each of k directions."""
+    """A smooth function along each of k directions, on draws as a sample has them: NumPy's arrays."""
     rng = np.random.default_rng(0)
-    x = jnp.asarray(rng.normal(size=(N, DIM)))
-    f = jnp.cos(x @ jnp.asarray(rng.normal(size=(DIM, k))) / np.sqrt(DIM))
+    x = rng.normal(size=(N, DIM))
+    f = np.cos(x @ rng.normal(size=(DIM, k)) / np.sqrt(DIM))
     penalties = tuple(
         sx.NativeNorm(1e-3) if term.centres_on_draws else sx.NoPenalty()
         for term in FAMILIES[name].terms
@@ -42,7 +42,7 @@ def test_exact(ratio, name: str) -> None:
     with jax.enable_x64(True):
         one = problem(name, 1)
         gram = jax.jit(lambda x, s: jnp.exp(x @ x.T / DIM) + x @ s.T + s @ s.T)
-        matrix = KERNEL.cross_gram(None, one.x, one.score, one.x, one.score) + jnp.eye(N)
+        matrix = KERNEL.cross_gram(None, one.x, one.score, one.x, one.score) + np.eye(N)
         positive = np.asfortranarray(matrix)
         (factorise,) = get_lapack_funcs(("potrf",), (positive,))
 
@@ -58,7 +58,7 @@ def test_crossfit(ratio, name: str) -> None:
     """Ten folds against one fit."""
     with jax.enable_x64(True):
         one, solver, key = problem(name, 1), sx.Exact(), jax.random.key(0)
-        ours = lambda: jax.block_until_ready(solver.crossfit(one, FOLDS, key).rest)  # noqa: E731
+        ours = lambda: jax.block_until_ready(solver.crossfit(one, FOLDS, key).residual)  # noqa: E731
         ratio(ours, fitting(one), at_most=2.5)
 
 

@@ -1,7 +1,6 @@
 """From what a sampler returns to a Sample: one file a source, each importing its package lazily."""
 
 from ._arrays import from_arrays
-from ._arviz import from_arviz
 from ._blackjax import from_blackjax
 from ._bridgestan import from_bridgestan
 from ._cmdstan import from_cmdstan
@@ -10,7 +9,7 @@ from ._numpyro import from_numpyro
 from ._nutpie import from_nutpie
 from ._pymc import from_pymc
 from ._pystan import from_pystan
-from ._zarr import from_zarr
+from ._stored import from_arviz, from_zarr
 
 __all__ = [
     "from_arrays",

@@ -4,6 +4,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..data import Sample
+from ..data._variables import AXES, in_chains
 
 
 def from_arrays(
@@ -49,6 +50,10 @@ def _labelled(arrays: Mapping[str, Any]) -> Any:
 
     if isinstance(arrays, xarray.Dataset):
         return arrays
-    if all(isinstance(one, xarray.DataArray) for one in arrays.values()):
-        return xarray.Dataset(dict(arrays))
-    return dict_to_dataset(dict(arrays), sample_dims=["chain", "draw"])
+    labelled = {name: one for name, one in arrays.items() if isinstance(one, xarray.DataArray)}
+    plain = {name: one for name, one in arrays.items() if name not in labelled}
+    other = dict_to_dataset(plain, sample_dims=list(AXES)) if plain else xarray.Dataset()
+    if not labelled:
+        return other
+    found = xarray.Dataset({name: in_chains(one, name) for name, one in labelled.items()})
+    return found.assign(other.drop_vars(AXES, errors="ignore").variables)[list(arrays)]

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._types import PyTree
 from ..data import Sample
+from ._logdensity import density_and_score
 from ._pytrees import column_names, columns, constrained, dataset, leaves
 
 ORDERS = (("chain", "draw"), ("draw", "chain"))
@@ -18,12 +19,13 @@ def from_blackjax(
     infos: Any = None,
     *,
     axes: Sequence[str] | None = None,
+    log_density: Callable[[Any], Any] | None = None,
     constrain: Callable[[Any], Mapping[str, Any]] | None = None,
     names: Sequence[str] | None = None,
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Any] | None = None,
 ) -> Sample:
-    r"""A sample from the states that a BlackJAX sampler went through; nothing is evaluated again.
+    r"""A sample from the states that a BlackJAX sampler went through.
 
     A state holds the position $x$ and `logdensity_grad`, which is the score $\nabla \log \pi(x)$: in
     hmc, nuts, dynamic_hmc, mala, barker, mclmc, ghmc, rmhmc and what is built on them. States of rmh,
@@ -31,7 +33,8 @@ def from_blackjax(
     likelihood alone: for these use `from_logdensity(log_density, states.position)`.
 
     Leave the warm-up out: take the states that were drawn after it. In float32, as jax is unless told
-    otherwise, scores have about six digits; `from_logdensity` finds them in float64. mclmc is not
+    otherwise, scores have about six digits, and no error is reported below what that allows; with
+    `log_density=` they are computed again in float64. Otherwise nothing is evaluated. mclmc is not
     adjusted, so its draws are off by the size of its step: tell it by
     `estimate(..., audit="unadjusted")`.
 
@@ -41,6 +44,7 @@ def from_blackjax(
         axes: for several chains, `("chain", "draw")` or `("draw", "chain")`: which comes first. It is
             the first for a scan inside `vmap` or `pmap`, the second for `vmap` inside a scan. There is
             no default, and an order that the draws contradict is refused.
+        log_density: the function that was sampled, to compute the scores again in float64.
         constrain: takes one position and returns a dict of the quantities to be asked for by name:
             your own transform to the constrained space. Without it these are the entries of a dict of
             positions.
@@ -67,25 +71,26 @@ def from_blackjax(
         return jax.tree.map(lambda leaf: _chains_first(np.asarray(leaf), order), tree)
 
     draws = arrange(states.position)
-    position, gradient = (
-        leaves(draws, "positions"),
-        leaves(arrange(states.logdensity_grad), "scores"),
-    )
-    x = columns(position)
-    log_density = arrange(states.logdensity)
+    position = leaves(draws, "positions")
+    x, density = columns(position), arrange(states.logdensity)
     if len(order) == 2:
-        _check_order(np.concatenate([x, log_density[..., None]], axis=-1), order)
+        _check_order(np.concatenate([x, density[..., None]], axis=-1), order)
+    if log_density is None:
+        scores = columns(leaves(arrange(states.logdensity_grad), "scores"))
+    else:
+        density, scores = density_and_score(log_density, draws)
     if constrain is not None:
         variables = constrained(constrain, draws)
     else:
         variables = position if isinstance(draws, Mapping) else {}
     return Sample(
         x,
-        columns(gradient),
+        scores,
         column_names(position, variables) if names is None else names,
         diverging=_divergences(infos, order, x.shape[:2]),
         variables=dataset({"posterior": variables}, dims, coords) if variables else None,
-        log_density=log_density,
+        log_density=density,
+        verified=True,
     )
 
 

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data import Sample
-from ..data._arrays import as_reals
+from ..data._sample import as_reals
+from ..data._variables import in_chains
 from ._stan_names import as_dataset, name_unconstrained, parse_column
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def from_bridgestan(model: Any, draws: Any, *, unconstrained: bool = False) -> S
         diverging=_diverging(draws),
         variables=posterior,
         log_density=density_and_score[..., 0],
+        verified=True,
     )
 
 
@@ -65,7 +67,7 @@ def _variables(draws: Any) -> "Dataset | None":
             )
         draws = draws["posterior"].to_dataset()
     if isinstance(draws, xarray.Dataset):
-        return draws.transpose("chain", "draw", ...)
+        return in_chains(draws, "the Dataset of draws")
     if not isinstance(draws, Mapping):
         return None
     arrays = {name: as_reals(values, name) for name, values in draws.items()}

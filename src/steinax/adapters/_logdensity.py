@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._precision import precision
+from .._precision import widest
 from .._types import PyTree
 from ..data import Sample
-from ..data._arrays import as_reals
+from ..data._sample import as_reals
 from ._pytrees import column_names, columns, constrained, dataset, leaves, over_draws
 
 
@@ -70,7 +70,8 @@ def from_logdensity(
     if names is None:
         names = column_names(position, variables)
     tree = dataset({"posterior": variables}, dims, coords) if variables else None
-    return Sample(columns(position), scores, names, variables=tree, log_density=log_density)
+    x, more = columns(position), {"variables": tree, "log_density": log_density}
+    return Sample(x, scores, names, **more, verified=True)
 
 
 def density_and_score(fn: Callable[[PyTree], Any], draws: PyTree) -> tuple[np.ndarray, np.ndarray]:
@@ -101,9 +102,11 @@ def density_and_score(fn: Callable[[PyTree], Any], draws: PyTree) -> tuple[np.nd
 
 
 def _check_output(fn: Callable[[PyTree], Any], draws: PyTree) -> None:
-    with precision(np.float64):
+    def shape_of() -> Any:
         one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[2:], jnp.float64), draws)
-        out = jax.eval_shape(fn, one)
+        return jax.eval_shape(fn, one)
+
+    out = widest(shape_of, np.float64)
     shape, dtype = getattr(out, "shape", None), getattr(out, "dtype", jnp.int32)
     if shape != () or not jnp.issubdtype(dtype, jnp.floating):
         found = f"a {type(out).__name__}" if shape is None else f"shape {shape} and type {dtype}"

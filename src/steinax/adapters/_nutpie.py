@@ -56,6 +56,7 @@ def from_nutpie(trace: Any) -> Sample:
         diverging=found.diverging,
         variables=tree,
         log_density=found.log_density,
+        verified=True,
     )
 
 

@@ -1,16 +1,105 @@
-import re
-from typing import TYPE_CHECKING, Any, Literal
+"""From PyMC."""
 
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary
+
+import jax
 import numpy as np
 
+from .._precision import precision
 from .._require import require
 from ..data import Sample
 from ..data._variables import element
-from ._pymc_graph import compiled
 from ._stored import STATS, has_scores, open_tree, stored, stored_log_density
 
 if TYPE_CHECKING:
     import xarray
+
+
+class Functions(NamedTuple):
+    """Of arrays (n, ...), one for each variable, in the model's order."""
+
+    unconstrain: Callable[..., list[np.ndarray]]
+    density: Callable[..., list[np.ndarray]]  # log density (n,) and score (n, dim)
+
+
+_KEPT: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Functions]] = WeakKeyDictionary()
+
+
+def compiled(model: Any, backend: str) -> Functions:
+    """The functions of a model, compiled once; a model that was changed since is compiled anew.
+
+    PyTensor's own functions read data containers, which are shared variables, at every call; jax has
+    them as constants.
+    """
+    parts = (backend, *model.basic_RVs, *model.value_vars, *model.potentials)
+    if backend == "jax":
+        parts += tuple(one.get_value(borrow=True) for one in model.data_vars)
+    kept = _KEPT.get(model)
+    if kept is None or list(map(id, kept[0])) != list(map(id, parts)):
+        over_draws = BACKENDS[backend]
+        _KEPT[model] = kept = (parts, Functions(*(over_draws(*one) for one in _graphs(model))))
+    return kept[1]
+
+
+def _graphs(model: Any) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Inputs and outputs at one point: of the transforms, and of the density."""
+    from pytensor.graph.replace import clone_replace
+
+    points = {rv: rv.type(rv.name) for rv in model.free_RVs}
+    values = []
+    for rv, point in points.items():
+        transform = model.rvs_to_transforms[rv]
+        values.append(point if transform is None else transform.forward(point, *rv.owner.inputs))
+    # Bounds may depend on other variables of the model, which are at their points as well.
+    yield list(points.values()), clone_replace(values, replace=points, rebuild_strict=False)
+    yield model.value_vars, [model.logp(), model.dlogp()]
+
+
+def _by_numpy(inputs: list[Any], outputs: list[Any]) -> Callable[..., list[np.ndarray]]:
+    from pytensor.compile.mode import Mode
+
+    # all rewrites that keep digits, and none that is made for a compiler
+    mode = Mode(linker="py", optimizer="fast_run").excluding("fusion", "inplace")
+    return _by_pytensor(inputs, outputs, mode)
+
+
+def _by_numba(inputs: list[Any], outputs: list[Any]) -> Callable[..., list[np.ndarray]]:
+    return _by_pytensor(inputs, outputs, "NUMBA")
+
+
+def _by_pytensor(
+    inputs: list[Any], outputs: list[Any], mode: Any
+) -> Callable[..., list[np.ndarray]]:
+    from pytensor.graph.replace import vectorize_graph
+
+    pytensor = require("pytensor", extra="pymc")
+    many = [  # nameless, because PyTensor refuses some names, such as "half"
+        pytensor.tensor.tensor(dtype=one.dtype, shape=(None, *one.type.shape)) for one in inputs
+    ]
+    batched = vectorize_graph(outputs, dict(zip(inputs, many, strict=True)))
+    return pytensor.function(many, batched, mode=mode, on_unused_input="ignore")
+
+
+def _by_jax(inputs: list[Any], outputs: list[Any]) -> Callable[..., list[np.ndarray]]:
+    jax.devices()  # PyMC's module asks for a hundred of them, which then has no effect
+    from pymc.sampling.jax import get_jaxified_graph
+
+    with precision(np.float64):  # constants of the graph become arrays of jax here
+        one = get_jaxified_graph(inputs=inputs, outputs=outputs)
+    many = jax.jit(jax.vmap(one))
+
+    def evaluate(*points: np.ndarray) -> list[np.ndarray]:
+        with precision(np.float64):
+            return [np.asarray(value) for value in many(*points)]
+
+    return evaluate
+
+
+BACKENDS = {"numpy": _by_numpy, "numba": _by_numba, "jax": _by_jax}
+
 
 NEAR = 1e-3  # of the spread of log densities: other data, or another model, are far beyond it
 
@@ -61,7 +150,8 @@ def from_pymc(
     pymc = require("pymc", extra="pymc")
     if not isinstance(model, pymc.Model):
         raise TypeError(
-            f"a {type(model).__name__} is no PyMC model: give from_pymc(model, idata), the model first."
+            f"the first argument is a {type(model).__name__}, not a PyMC model: give "
+            "from_pymc(model, idata), the model first."
         )
     tree = open_tree(idata)
     if tree.name == "posterior":  # trace.posterior, of which the trace is the parent
@@ -80,12 +170,19 @@ def from_pymc(
                 diverging=found.diverging,
                 variables=tree,
                 log_density=found.log_density,
+                verified=True,
             )
     draws, scores, log_density, names = _recompute(model, tree, backend, check)
     stats = tree[STATS].dataset if STATS in tree.children else {}
     diverging = _series(stats["diverging"]) if "diverging" in stats else None
     return Sample(
-        draws, scores, names, diverging=diverging, variables=tree, log_density=log_density
+        draws,
+        scores,
+        names,
+        diverging=diverging,
+        variables=tree,
+        log_density=log_density,
+        verified=True,
     )
 
 

@@ -55,6 +55,7 @@ def from_pystan(fit: Any) -> Sample:
         diverging=diverging,
         variables=posterior,
         log_density=diagnostics.values[..., diagnostics.columns.index("lp__")],
+        verified=True,
     )
 
 

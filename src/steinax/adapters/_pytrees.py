@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .._precision import to_numpy, widest
+from .._precision import reads_single, to_numpy, widest
 from .._types import PyTree
-from ..data._arrays import as_reals
+from ..data._sample import as_reals
 from ..data._variables import element
 
 if TYPE_CHECKING:
@@ -57,9 +57,15 @@ def column_names(
 
 
 def over_draws(fn: Callable[[PyTree], PyTree], tree: PyTree) -> PyTree:
-    """`fn` of each draw of a tree with leaves (chain, draw, ...), compiled, in float64 if it can be."""
+    """`fn` of each draw of a tree with leaves (chain, draw, ...), compiled, in float64."""
     flat, chains = _flat(tree)
-    values = widest(lambda: to_numpy(compiled(fn, flat)(flat)), np.float64)
+
+    def compute() -> PyTree:
+        if reads_single(fn, jax.tree.map(lambda leaf: leaf[0], flat)):
+            jax.clear_caches()
+        return to_numpy(compiled(fn, flat)(flat))
+
+    values = widest(compute, np.float64)
     return jax.tree.map(lambda leaf: leaf.reshape(*chains, *leaf.shape[1:]), values)
 
 

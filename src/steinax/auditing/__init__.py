@@ -1,10 +1,9 @@
 """Whether scores belong to their draws, chains are in order, and tails are light enough."""
 
-from ._audit import audit
-from ._errors import Means
-from ._identities import critical
+from ._audit import audit, heavy, may_lack_mean, pareto_khat
+from ._differences import central_differences
+from ._identities import Means, critical
 from ._report import AuditError, AuditReport, Finding
-from ._tails import heavy, pareto_khat
 
 __all__ = [
     "AuditError",
@@ -12,7 +11,9 @@ __all__ = [
     "Finding",
     "Means",
     "audit",
+    "central_differences",
     "critical",
     "heavy",
+    "may_lack_mean",
     "pareto_khat",
 ]

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from ..auditing import central_differences
 from ..data import Sample
 from ._check import Law, expect, law
 from ._settings import nothing_changes, same_bits
 
 type Read = Callable[[], Any]  # a Sample, if it keeps the contract
 TRIED = 20  # draws at which the log density is differentiated
-STEP = 1e-5  # of the spread of a dimension
 NEAR = 1e-3  # how far finite differences may be off, relative to the typical score
 
 
@@ -84,12 +84,8 @@ def scores_are_gradients(case: AdapterCase) -> None:
     assert log_density is not None
     index = np.linspace(0, sample.size - 1, min(TRIED, sample.size)).round().astype(int)
     x, score = np.asarray(sample.x, float)[index], np.asarray(sample.score, float)[index]
-    step = STEP * np.maximum(np.asarray(sample.x, float).std(axis=0), 1e-300)
-    found = np.empty_like(x)
-    for i, j in np.ndindex(*x.shape):
-        up, down = x[i].copy(), x[i].copy()
-        up[j], down[j] = x[i, j] + step[j], x[i, j] - step[j]
-        found[i, j] = (float(log_density(up)) - float(log_density(down))) / (up[j] - down[j])
+    scale = np.maximum(np.asarray(sample.x, float).std(axis=0), 1e-300)
+    found = central_differences(log_density, x, np.diag(scale))[0] / scale
     typical = np.sqrt(np.mean(found**2, axis=0)) + 1e-300
     off = np.abs(score - found) / typical
     row, column = np.unravel_index(np.argmax(off), off.shape)

@@ -29,7 +29,7 @@ class SolverCase:
 
     def held_out(self, problem: Problem) -> np.ndarray:
         """f - g on every draw, cross-fitted over three folds."""
-        return np.asarray(self.solver.crossfit(problem, FOLDS, jax.random.key(1)).rest)
+        return np.asarray(self.solver.crossfit(problem, FOLDS, jax.random.key(1)).residual)
 
 
 def problem(penalised: bool = False) -> Problem:
@@ -147,7 +147,7 @@ def crossfit_is_refitting(case: SolverCase) -> None:
     """A shortcut for cross-fitting gives what fitting anew gives."""
     given = problem()
     default = AbstractSolver.crossfit(case.solver, given, FOLDS, jax.random.key(1))
-    assert_close(case.held_out(given), np.asarray(default.rest), max(case.tolerance, 1e-9))
+    assert_close(case.held_out(given), np.asarray(default.residual), max(case.tolerance, 1e-9))
 
 
 def _with(given: Problem, f) -> Problem:

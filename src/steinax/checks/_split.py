@@ -37,34 +37,36 @@ def _problem() -> Problem:
         Polynomial(1),
         (NoPenalty(),),
         LeastSquares(),
-        jnp.asarray(x),
-        jnp.asarray(target.score(x)),
+        x,
+        np.asarray(target.score(x)),
         f,
     )
 
 
-@law("return (chain, draw, k) series, a note, and why there is no standard error, or None.")
-def gives_a_series_by_chain(case: SplitCase) -> None:
-    """As many chains, at most as many draws, all finite."""
+@law("return (n, k) residuals, a note, and the reason why there is no standard error, or None.")
+def gives_residuals_of_whole_chains(case: SplitCase) -> None:
+    """As many of each chain, all finite."""
     made = case.control(_problem())
-    shape = made.rest.shape
-    expect(len(shape) == 3, f"the series have shape {shape}: give (chain, draw, k)")
-    expect(shape[0] == CHAINS and 0 < shape[1] <= LENGTH and shape[2] == 1, f"shape {shape}")
-    expect(np.all(np.isfinite(made.rest)), "the series are not finite")
-    expect(made.no_error is None or len(made.no_error) > 20, "say why there is no standard error")
+    shape = made.residual.shape
+    expect(len(shape) == 2, f"the residuals have shape {shape}: give (n, k), chain after chain")
+    expect(0 < shape[0] <= CHAINS * LENGTH and shape[1] == 1, f"shape {shape}")
+    expect(shape[0] % CHAINS == 0, f"{shape[0]} residuals of {CHAINS} chains: take as many of each")
+    expect(np.all(np.isfinite(made.residual)), "the residuals are not finite")
+    expect(made.reason is None or len(made.reason) > 20, "say why there is no standard error")
     expect(made.note, "say how it was fitted in the note")
 
 
-@law("a draw that is averaged must not have been fitted to; if it was, say so in `no_error`.")
+@law("a draw that is averaged must not have been fitted to; if it was, say so in `reason`.")
 def error_bars_are_for_held_out_draws(case: SplitCase) -> None:
     """Moving f on one averaged draw moves f - g there by just as much."""
     problem = _problem()
     before = case.control(problem)
-    if before.no_error is not None:
+    if before.reason is not None:
         return
     honest = 0
     for i in range(CHAINS * LENGTH):
-        moved = problem.f.at[i].add(100.0)
+        moved = np.array(problem.f)
+        moved[i] += 100.0
         after = case.control(
             Problem(
                 problem.family,
@@ -75,8 +77,8 @@ def error_bars_are_for_held_out_draws(case: SplitCase) -> None:
                 moved,
             )
         )
-        honest += int(np.sum(np.abs(after.rest - before.rest - 100.0) < 1e-8))
-    averaged = before.rest.shape[0] * before.rest.shape[1]
+        honest += int(np.sum(np.abs(after.residual - before.residual - 100.0) < 1e-8))
+    averaged = len(before.residual)
     expect(
         honest == averaged, f"{honest} of {averaged} averaged draws were left out of their own fit"
     )
@@ -87,7 +89,7 @@ def gives_the_same_bits_twice(case: SplitCase) -> None:
     """The same problem and key, the same series."""
     with nothing_changes():
         one, other = case.control(_problem()), case.control(_problem())
-    expect(same_bits(one.rest, other.rest), "the same problem and key gave two series")
+    expect(same_bits(one.residual, other.residual), "the same problem and key gave two series")
 
 
 @law("treat chains alike: split each of them in the same way, or leave out whole chains.")
@@ -111,7 +113,7 @@ def few_draws_are_refused_or_honest(case: SplitCase) -> None:
 
 
 SPLIT_LAWS: tuple[Law, ...] = (
-    gives_a_series_by_chain,
+    gives_residuals_of_whole_chains,
     error_bars_are_for_held_out_draws,
     gives_the_same_bits_twice,
     order_of_chains_changes_nothing,

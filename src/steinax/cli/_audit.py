@@ -4,8 +4,7 @@ from argparse import Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ._read import read_sample
-from ._write import as_json, format_of, write
+from ._files import as_json, format_of, read_sample, write
 
 if TYPE_CHECKING:
     from ..auditing import AuditReport

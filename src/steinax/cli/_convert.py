@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._read import is_zarr, read_sample
+from ._files import read_sample
 
 
 def run(options: Namespace) -> int:
@@ -15,7 +15,7 @@ def run(options: Namespace) -> int:
     from ..saving import save
 
     sample = read_sample(options.files)
-    save(out, sample)
+    save(out, sample, overwrite=options.force)
     print(f"{out}: {sample}", file=sys.stderr)
     return 0
 
@@ -32,10 +32,6 @@ def _check(out: Path, files: Sequence[str], force: bool) -> None:
         raise ValueError(f"{out} is to be read and to be written: give the result another name.")
     if out.exists() and not force:
         raise FileExistsError(f"{out} exists: give another name, or --force to replace it.")
-    if out.is_dir() != (out.suffix == ".zarr" and out.exists()) or (
-        out.is_dir() and any(out.iterdir()) and not is_zarr(out)
-    ):
-        raise FileExistsError(f"{out} exists and is something else: give another name.")
 
 
 __all__ = ["run"]

@@ -4,10 +4,8 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from ._audit import report_as_dict
-from ._cache import keep_compiled
+from ._files import deliver, read_sample
 from ._functions import load_functions
-from ._read import read_sample
-from ._write import deliver
 
 if TYPE_CHECKING:
     from ..data import Sample
@@ -28,8 +26,7 @@ def run(options: Namespace) -> int:
         )
     functions: dict[str, Any] = dict(load_functions(options.functions))
     sample = read_sample(options.files)
-    keep_compiled()
-    from ..estimation._table import fitted
+    from ..estimation._result import fitted
 
     found = _estimated({**{name: name for name in options.variables}, **functions}, sample, options)
     deliver(
@@ -44,7 +41,7 @@ def run(options: Namespace) -> int:
 def _estimated(wanted: dict[str, Any], sample: "Sample", options: Namespace) -> "Estimate":
     from ..estimation import estimate
 
-    return estimate(wanted, sample, quick=bool(options.quick), audit=options.audit)
+    return estimate(wanted, sample, audit=options.audit)
 
 
 def _rows(found: "Estimate") -> list[dict[str, Any]]:

@@ -28,8 +28,8 @@ def _load(named: str) -> Callable:
     module_name, colon, name = named.rpartition(":")
     if not colon or not module_name or not name:
         raise ValueError(
-            f"--fn {named} names no function of a module: give both, such as functions:ratio for the "
-            "function ratio of functions.py."
+            f"--fn {named} names no function of a module: give both, such as functions:share for the "
+            "function share of functions.py."
         )
     module = _import_file(module_name) if module_name.endswith(".py") else _import(module_name)
     function = getattr(module, name, None)

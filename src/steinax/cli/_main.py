@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
+from ._files import check_files
 from ._parser import build_parser
 
 FINE, AUDIT_FAILED, WRONG = 0, 1, 2
@@ -48,18 +49,23 @@ def _run(argv: Sequence[str] | None) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return WRONG
-    if getattr(options, "quick", None) is not False:
-        _use_one_thread()
+    _use_one_thread()
     command = import_module(f"._{options.command}", __package__)
     if options.debug:
-        return command.run(options)
+        return _start(command, options)
     try:
         with _short_warnings():
-            return command.run(options)
+            return _start(command, options)
     except BrokenPipeError:
         raise
     except Exception as error:
         return _tell(error)
+
+
+def _start(command: Any, options: Any) -> int:
+    """Run a command, if its files are there."""
+    check_files(getattr(options, "files", ()))
+    return command.run(options)
 
 
 def _use_one_thread() -> None:
@@ -75,9 +81,7 @@ def _use_one_thread() -> None:
 
 def _tell(error: Exception) -> int:
     """The message of an error, which ends in what to do next; of a surprise, its type as well."""
-    from ..auditing import AuditError
-
-    if isinstance(error, AuditError):
+    if any(kind.__name__ == "AuditError" for kind in type(error).__mro__):  # its import takes long
         _print(str(error))
         return AUDIT_FAILED
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)

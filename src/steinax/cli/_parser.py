@@ -1,18 +1,101 @@
-"""What can be typed, and what `--help` says of it."""
+"""The command line: every command and option."""
 
 import argparse
+import textwrap
 from typing import Any
 
-from ._options import (
-    FILES,
-    Parser,
-    add_audit,
-    add_choice,
-    add_command,
-    add_files,
-    add_output,
-    add_variables,
-)
+FILES = "netCDF file, zarr store, or CSV files of CmdStan or their folder"
+MODES = ("raise", "warn", "unadjusted", "off")
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Text as it is written; the longest command has its line to itself otherwise."""
+
+    def __init__(self, prog: str, **options: Any):
+        super().__init__(prog, max_help_position=22, **options)
+        self._action_max_length = 14
+
+
+class Parser(argparse.ArgumentParser):
+    """With examples at the end of its help; no abbreviations, so that scripts last.
+
+    Args:
+        prog: what is typed.
+        description: one sentence; after an empty line, more.
+        examples: what is typed after `steinax`.
+        more: text below the examples.
+        options: of argparse.
+    """
+
+    def __init__(
+        self, prog: str, description: str, examples: list[str], more: str = "", **options: Any
+    ):
+        shown = "\n".join(f"  steinax {example}" for example in examples)
+        super().__init__(
+            prog,
+            description=textwrap.dedent(description).strip(),
+            epilog=f"examples:\n{shown}\n\n{textwrap.dedent(more).strip()}".strip(),
+            formatter_class=_Help,
+            allow_abbrev=False,
+            **options,
+        )
+        self._positionals.title = "arguments"
+
+
+def add_command(commands: Any, name: str, description: str, examples: list[str]) -> Parser:
+    """One command; the first sentence of its description is its line in the list of commands."""
+    text = textwrap.dedent(description).strip()
+    first = text.partition("\n")[0]
+    return commands.add_parser(
+        name,
+        prog=f"steinax {name}",
+        help=first[0].lower() + first[1:].rstrip("."),
+        description=text,
+        examples=examples,
+    )
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """What to read."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help=FILES)
+
+
+def add_output(parser: argparse.ArgumentParser, csv: bool = True) -> None:
+    """Where the answer goes, and in which form."""
+    kind = parser.add_mutually_exclusive_group()
+    every = {"json": "JSON with all digits, and null for what is no number"}
+    if csv:
+        every["csv"] = "CSV with all digits"
+    for one, text in every.items():
+        kind.add_argument(
+            f"--{one}", action="store_const", const=one, dest="format", help=f"print {text}"
+        )
+    endings = " or ".join(f".{one}" for one in every)
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help=f"write to a file; if it ends in {endings}, in that format",
+    )
+
+
+def add_variables(parser: argparse.ArgumentParser, what: str) -> None:
+    """Which variables."""
+    parser.add_argument(
+        "--var", action="append", metavar="NAME", dest="variables", default=[], help=what
+    )
+
+
+def add_audit(parser: argparse.ArgumentParser) -> None:
+    """What a failed audit means."""
+    parser.add_argument(
+        "--audit",
+        choices=MODES,
+        default="raise",
+        metavar="MODE",
+        help="if the audit fails: raise (the default) stops, warn goes on; unadjusted is for samplers "
+        "without a Metropolis step; off does not look",
+    )
+
 
 SHELLS = ("bash", "zsh", "tcsh")
 DESCRIPTION = """
@@ -31,10 +114,6 @@ MORE = """
       0    fine
       1    the audit failed: the scores are not those of the draws
       2    wrong usage, or a file that cannot be read
-
-    What jax compiles is kept in the user's cache folder, so that the next run is
-    faster. JAX_COMPILATION_CACHE_DIR names another folder, and
-    JAX_ENABLE_COMPILATION_CACHE=false keeps nothing.
 
     `steinax COMMAND --help` tells more of each command.
     """
@@ -86,7 +165,6 @@ def _summary(commands: Any) -> None:
     parser = add_command(commands, "summary", description, examples)
     add_files(parser)
     add_variables(parser, "only this variable; can be given again")
-    add_choice(parser, None, "the default for up to 1,500 draws")
     add_audit(parser)
     add_output(parser)
 
@@ -111,17 +189,17 @@ def _estimate(commands: Any) -> None:
         The arguments of a function are named like variables of the model, and are
         their values at one draw, as in functions.py:
 
-          def ratio(mu, tau):
-              return mu / tau
+          def total(mu, tau):
+              return mu + tau
 
         A function of one argument that is no variable is given the draw itself,
         unconstrained. Functions give a number or an array. Those of jax.numpy and of
         arithmetic alone are fast; others are called once for each draw.
         """
     examples = [
-        "estimate draws.nc --fn functions:ratio",
-        "estimate draws.nc --fn functions:ratio --fn functions:both --var tau",
-        "estimate draws.nc --var log_likelihood --quick --csv",
+        "estimate draws.nc --fn functions:total",
+        "estimate draws.nc --fn functions:total --fn functions:both --var tau",
+        "estimate draws.nc --var log_likelihood --csv",
     ]
     parser = add_command(commands, "estimate", description, examples)
     add_files(parser)
@@ -134,7 +212,6 @@ def _estimate(commands: Any) -> None:
         help="a function, of a module here or of an installed one; can be given again",
     )
     add_variables(parser, "a variable, an element such as beta[0], or a group; can be given again")
-    add_choice(parser, False, "the default")
     add_audit(parser)
     add_output(parser)
 
@@ -168,6 +245,3 @@ def _completion(commands: Any) -> None:
     examples = ["completion bash", "completion zsh > _steinax"]
     parser = add_command(commands, "completion", description, examples)
     parser.add_argument("shell", choices=SHELLS, help="which shell")
-
-
-__all__ = ["FILES", "SHELLS", "build_parser"]

@@ -3,9 +3,7 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from ._cache import keep_compiled
-from ._read import read_sample
-from ._write import deliver
+from ._files import deliver, read_sample
 
 if TYPE_CHECKING:
     import pandas
@@ -16,12 +14,9 @@ if TYPE_CHECKING:
 def run(options: Namespace) -> int:
     """Print the table."""
     sample = read_sample(options.files)
-    keep_compiled()
     from ..summarising import render, summary
 
-    table: Any = summary(
-        sample, options.variables or None, quick=options.quick, audit=options.audit
-    )
+    table: Any = summary(sample, options.variables or None, audit=options.audit)
     deliver(
         options,
         answer=lambda: _answer(table, sample, options),

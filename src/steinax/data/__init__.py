@@ -1,19 +1,17 @@
 """Draws, scores and the integrands evaluated on them."""
 
-from ._affine import AffineMap, standardise
-from ._funnel import FunnelMap, find_funnel
-from ._gather_chains import gather_chains
-from ._integrands import Integrands, integrands
-from ._sample import Sample
-from ._space import AbstractSpace
+from ._coordinates import AffineMap, FunnelMap, find_funnel, standardise
+from ._integrands import Integrands, IntegrandSpec, integrands
+from ._sample import AbstractSpace, Sample
 from ._stream import Stream
 from ._variables import Variables
-from ._weights import pareto_smoothed
+from ._weights import gather_chains, pareto_smoothed
 
 __all__ = [
     "AbstractSpace",
     "AffineMap",
     "FunnelMap",
+    "IntegrandSpec",
     "Integrands",
     "Sample",
     "Stream",

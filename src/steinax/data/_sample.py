@@ -1,5 +1,9 @@
-from collections.abc import Iterator, Sequence
-from typing import Any
+"""Draws of chains with their scores, names, weights and space."""
+
+import abc
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import numpy as np
@@ -7,10 +11,287 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike, DTypeLike
 
 from .._types import AnyArray, Chains, Points
-from ._arrays import as_chains, as_flags, as_log_density, as_weights, kish_size
-from ._labels import common, unlabelled
-from ._space import AbstractSpace, check_draws
-from ._variables import Variables
+from ._variables import AXES, Variables, unstacked
+
+if TYPE_CHECKING:
+    import xarray
+
+ADAPTERS = (
+    "What a sampler returned becomes a sample by from_nutpie(trace), from_pymc(model, trace), "
+    "from_numpyro(mcmc), from_blackjax(states), from_pystan(fit), from_cmdstan(fit) or from_arviz(path)."
+)
+LIGHTEST = 1e-30  # a weight, of a mean of 1: fits divide by it, in float32 too
+MISSING = (
+    "draws without scores, or scores without draws: give Sample(draws, scores), the score of a draw being "
+    "the gradient of the log density there. nutpie, NumPyro and CmdStan can keep scores; from_pymc(model, "
+    "trace) and from_pystan(fit) compute them, and from_logdensity(log_density, draws) does from any log "
+    "density in jax."
+)
+
+
+def as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
+    """Finite draws or scores, (chain, draw, dim)."""
+    if dtype not in (np.float64, np.float32):  # their names as well: "float32"
+        raise ValueError(f"dtype {dtype!r} is not supported: use float64 or float32.")
+    if values is None:
+        raise ValueError(MISSING)
+    if isinstance(values, Mapping):
+        raise ValueError(
+            f"{what} are a {type(values).__name__}: give one array, (chain, draw, dim). {ADAPTERS} A dict of "
+            "draws does by from_logdensity(log_density, draws)."
+        )
+    array = as_reals(values, what)
+    with np.errstate(over="ignore"):  # what is too large for float32 is refused below
+        array = np.ascontiguousarray(array, dtype=dtype)
+    if array.ndim == 2:
+        array = array[None]
+    if array.ndim != 3 or 0 in array.shape:
+        raise ValueError(
+            f"{what} have shape {array.shape}: give (chain, draw, dim), or (draw, dim) for one chain. "
+            "For a one-dimensional target add an axis: draws[..., None]."
+        )
+    if not np.isfinite(array).all():
+        bad = np.argwhere(~np.isfinite(array))
+        chain, draw, column = bad[0]
+        raise ValueError(
+            f"{what} hold {len(bad)} values that are not finite, the first at chain {chain}, draw "
+            f"{draw}, dimension {column}: drop those draws, or find out why the sampler gave them."
+        )
+    return array
+
+
+def as_reals(values: object, what: str) -> np.ndarray:
+    """An array of real numbers, or a refusal: nothing is rounded, masked or parsed in silence."""
+    if isinstance(values, np.ma.MaskedArray):
+        if np.any(values.mask):
+            raise ValueError(
+                f"{what} are masked in part, and an average over them would not know: leave out the "
+                "masked draws, and give a plain array."
+            )
+        values = values.data
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths, mostly
+        raise ValueError(
+            f"{what} of type {type(values).__name__} make no array: give an array of numbers, with "
+            "rows of equal length."
+        ) from None
+    if array.dtype.kind not in "fiu":
+        raise ValueError(
+            f"{what} are of type {array.dtype}: give real numbers, as an array of floats."
+        )
+    return array
+
+
+def as_log_density(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Finite log densities, (chain, draw)."""
+    found = _per_draw(values, "log_density", shape).astype(np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"{int((~np.isfinite(found)).sum())} of {found.size} values of log_density are not finite: give "
+            "the log density that the sampler kept for each draw, or leave log_density out."
+        )
+    return found
+
+
+def _per_draw(
+    values: ArrayLike, what: str, shape: tuple[int, ...], one: str = "number"
+) -> np.ndarray:
+    """One real number for each draw, (chain, draw)."""
+    found = as_reals(_ordered(values), what)
+    found = found[None] if found.ndim == 1 else found
+    if found.shape != shape:
+        raise ValueError(
+            f"{what} has shape {found.shape} and the draws {shape} (chain, draw): give one {one} for each "
+            "draw."
+        )
+    return found
+
+
+def as_weights(logs: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Weights of mean 1 from their logarithms, (chain, draw)."""
+    found = _per_draw(logs, "log_weights", shape, "logarithm")
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"{int((~np.isfinite(found)).sum())} of {found.size} log_weights are not finite: leave out draws "
+            "whose weight is zero, from draws and scores too, and find out why others are NaN or infinite."
+        )
+    weights = np.exp(found.astype(np.float64) - found.max())
+    return np.maximum(weights / weights.mean(), LIGHTEST)
+
+
+def kish_size(weights: np.ndarray) -> float:
+    r"""How many draws of equal weight the weights are worth, $(\sum_i w_i)^2 / \sum_i w_i^2$ (Kish, 1965).
+
+    >>> round(kish_size(np.array([1.0, 1.0, 2.0])), 2)
+    2.67
+    """
+    return float(np.sum(weights) ** 2 / np.sum(np.square(weights)))
+
+
+def as_flags(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """True or false for each draw, (chain, draw)."""
+    flags = np.asarray(_ordered(values))
+    if flags.ndim == 1:
+        flags = flags[None]
+    if flags.shape != shape or not np.isin(flags, (0, 1)).all():
+        raise ValueError(
+            f"diverging has shape {flags.shape} and type {flags.dtype} beside draws of {shape} (chain, "
+            "draw): give true or false for each draw, or leave it out."
+        )
+    return flags.astype(bool)
+
+
+def unlabelled(values: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """The numbers of a data frame or a DataArray, axes in order, and its names if it has some.
+
+    >>> import pandas
+    >>> unlabelled(pandas.DataFrame({"mu": [0.5], "tau": [2.0]}))
+    (array([[0.5, 2. ]]), ('mu', 'tau'))
+    """
+    if hasattr(values, "columns") and hasattr(values, "to_numpy"):
+        return values.to_numpy(), _strings(values.columns)
+    ordered = _ordered(values)
+    if len(getattr(ordered, "dims", ())) == 3:
+        last = ordered.dims[2]
+        return ordered.values, _strings(ordered[last].values) if last in ordered.coords else None
+    return ordered, None
+
+
+def _ordered(values: Any) -> Any:
+    """A DataArray with the axes (chain, draw, ...), where it has them; anything else as it is."""
+    found = unstacked(values)
+    return found.transpose(*AXES, ...) if set(AXES) <= set(getattr(found, "dims", ())) else found
+
+
+def common(draws: tuple[str, ...] | None, scores: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The names of the draws; those of the scores must be the same, where both have some."""
+    if draws and scores and set(draws) == set(scores) and draws != scores:
+        raise ValueError(
+            f"the columns of the draws are {', '.join(draws[:5])} and those of the scores "
+            f"{', '.join(scores[:5])}: give both in one order."
+        )
+    return draws or scores
+
+
+def _strings(labels: Iterable[object]) -> tuple[str, ...] | None:
+    names = tuple(labels)
+    distinct = len(set(names)) == len(names)
+    return tuple(map(str, names)) if distinct and all(isinstance(n, str) for n in names) else None
+
+
+class AbstractSpace(eqx.Module):
+    r"""Where draws live when that is not all of $\mathbb{R}^d$: a box, a sphere, the counts.
+
+    A space says which draws lie in it, which operators have mean zero there, what right scores are, and which
+    family serves it. Its draws are standardised no further than it allows.
+
+    >>> from steinax.data import Sample
+    >>> Sample([[1.0]], [[1.0]]).space is None
+    True
+    """
+
+    @property
+    @abc.abstractmethod
+    def domain(self) -> str:
+        """The word by which the space and its operators know each other."""
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether it consists of states, which draws may have in common."""
+        return False
+
+    @abc.abstractmethod
+    def check(self, draws: Chains) -> None:
+        """Refuse draws that do not lie in the space, with what to do next."""
+
+    @property
+    @abc.abstractmethod
+    def operator(self) -> Any:
+        """The Stein operator of the space on vector fields."""
+
+    @property
+    @abc.abstractmethod
+    def potential_operator(self) -> Any:
+        """The Stein operator of the space on potentials."""
+
+    def coordinates(self, x: Points) -> tuple[AnyArray, AnyArray]:
+        """The shift and the scale of each dimension in which draws are fitted: none by default.
+
+        Operators that know of places have to follow: see `AbstractOperator.moved`.
+        """
+        return np.zeros(x.shape[1]), np.ones(x.shape[1])
+
+    def unbounded(self, x: Chains, score: Chains) -> tuple[AnyArray, AnyArray] | None:
+        r"""Draws and scores in coordinates that fill $\mathbb{R}^d$, where families are chosen as ever.
+
+        None, the default, where there are no such coordinates.
+        """
+        return None
+
+    @abc.abstractmethod
+    def identities(self, draws: Chains, scores: Chains) -> AnyArray:
+        """Functions of each draw whose mean is zero when the scores are right: (chain, draw, count)."""
+
+    @abc.abstractmethod
+    def family(self, n: int, dim: int) -> Any:
+        """The family that serves all integrands, for so many distinct draws and dimensions."""
+
+    def families(self, n: int, dim: int) -> tuple[Any, ...]:
+        """Those from which `estimate` chooses for each integrand: `family` alone by default.
+
+        They are linear in their parameters. A sum with a kernel is tried with each of several penalties, and
+        so is the kernel by itself.
+        """
+        return (self.family(n, dim),)
+
+
+def space_family(sample: Any) -> Any:
+    """The family of the space that the draws live in, or None: on R^d it is chosen from the draws."""
+    return sample.space.family(*_sizes(sample)) if has_families(sample) else None
+
+
+def space_families(sample: Any) -> tuple[Any, ...]:
+    """The families of that space from which one is chosen for each integrand."""
+    return sample.space.families(*_sizes(sample))
+
+
+def has_families(sample: Any) -> bool:
+    """Whether the draws live in a space with families of its own, not in coordinates that fill R^d."""
+    return sample.space is not None and on_the_reals(sample) is None
+
+
+def _sizes(sample: Any) -> tuple[int, int]:
+    """How many distinct draws there are, as a state that comes twice teaches nothing new; dimensions."""
+    return len(np.unique(sample.x, axis=0)), sample.dim
+
+
+def on_the_reals(sample: Any) -> tuple[AnyArray, AnyArray] | None:
+    """Draws and scores in coordinates that fill R^d, as chains, or None where there are none."""
+    if sample.space is None:
+        return sample.draws, sample.scores
+    return sample.space.unbounded(sample.draws, sample.scores)
+
+
+def refuse_space(sample: Any, what: str) -> None:
+    """Refuse draws whose space would be ignored."""
+    if getattr(sample, "space", None) is not None:
+        raise ValueError(
+            f"the draws live on {sample.space!r}, and {what} knows of R^d alone: use estimate, fit or weigh "
+            "on a Sample in memory."
+        )
+
+
+def check_draws(space: AbstractSpace | None, draws: np.ndarray) -> AbstractSpace | None:
+    """The space, if the draws lie in it."""
+    if space is None:
+        return None
+    if not isinstance(space, AbstractSpace):
+        raise TypeError(
+            f"the space is {space!r}: give one of steinax.spaces, such as Box(0.0, 1.0)."
+        )
+    space.check(draws)
+    return space
 
 
 class Sample(eqx.Module):
@@ -21,7 +302,7 @@ class Sample(eqx.Module):
 
     Args:
         draws: $x_i$, shape (chain, draw, dim), or (draw, dim) for one chain: an array, a data frame, or
-            a DataArray with axes `chain` and `draw` in any order.
+            a DataArray with axes `chain` and `draw` in any order, or as `az.extract` stacks them.
         scores: $\nabla \log \pi(x_i)$, of the same shape.
         names: one name per dimension; those of a data frame's columns, or `x[0]`, `x[1]`, ... when not
             given.
@@ -36,6 +317,9 @@ class Sample(eqx.Module):
         space: where the draws live, one of `steinax.spaces`; all of R^d by default.
         log_density: $\log \pi(x_i)$ up to a constant, (chain, draw), as most samplers keep it (`lp__` of
             Stan). The audit holds the scores to its differences. Adapters fill it.
+        verified: whether the scores are known to be right: adapters compute them by automatic
+            differentiation and set it. Otherwise tables show no more digits than plain averages have, until
+            `audit(sample, log_density=...)` has compared the scores with the log density.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -51,6 +335,7 @@ class Sample(eqx.Module):
     weights: Float[AnyArray, "chain draw"] | None  # of mean 1
     space: AbstractSpace | None
     log_density: Float[AnyArray, "chain draw"] | None
+    verified: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -63,6 +348,7 @@ class Sample(eqx.Module):
         log_weights: ArrayLike | None = None,
         space: AbstractSpace | None = None,
         log_density: ArrayLike | None = None,
+        verified: bool = False,
     ):
         draws, of_draws = unlabelled(draws)
         scores, of_scores = unlabelled(scores)
@@ -82,6 +368,7 @@ class Sample(eqx.Module):
         self.space = check_draws(space, self.draws)
         shape = self.draws.shape[:2]
         self.log_density = None if log_density is None else as_log_density(log_density, shape)
+        self.verified = bool(verified)
         self.variables = None if variables is None else Variables(variables)
         if self.variables is not None and self.variables.sizes != self.draws.shape[:2]:
             raise ValueError(
@@ -115,6 +402,11 @@ class Sample(eqx.Module):
         return np.dtype(self.draws.dtype)
 
     @property
+    def single(self) -> bool:
+        """Whether the scores were computed in float32: all of them are numbers of that type."""
+        return bool((self.scores == self.scores.astype(np.float32)).all())
+
+    @property
     def x(self) -> Points:
         """All draws, chains one after the other: (n, dim)."""
         return self.draws.reshape(self.size, self.dim)
@@ -124,19 +416,66 @@ class Sample(eqx.Module):
         """All scores, in the order of `x`: (n, dim)."""
         return self.scores.reshape(self.size, self.dim)
 
+    def isel(self, chain: Any = slice(None), draw: Any = slice(None)) -> "Sample":
+        """Some chains and some draws of each, with all that belongs to them.
+
+        Names, variables with their coordinates, divergences, weights, log densities and the space are
+        kept. So are both axes: a number is one chain, or one draw of each. Weights have a mean of 1 again.
+
+        Args:
+            chain: a number, a slice, a list of numbers or an array of flags; all chains by default.
+            draw: the same, of the draws.
+
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> Sample(x, -x).isel(chain=0, draw=slice(None, 100))
+        Sample(1 chain x 100 draws, 2 dimensions: x[0], x[1])
+        """
+        chain, draw = _places(chain, self.chains, "chain"), _places(draw, self.length, "draw")
+
+        def some(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[chain][:, draw]
+
+        return Sample(
+            self.draws[chain][:, draw],
+            self.scores[chain][:, draw],
+            self.names,
+            self.dtype,
+            some(self.diverging),
+            None if self.variables is None else self.variables.isel(chain, draw),
+            None if self.weights is None else np.log(self.weights[chain][:, draw]),
+            self.space,
+            some(self.log_density),
+            verified=self.verified,
+        )
+
+    def __getitem__(self, index: Any) -> "Sample":
+        """Some chains and draws: `sample[:, :500]` is the first 500 draws of every chain.
+
+        The first index is of chains and the second of draws, as in `isel`.
+
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> Sample(x, -x)[:, ::10]
+        Sample(4 chains x 25 draws, 2 dimensions: x[0], x[1])
+        """
+        pair = index if isinstance(index, tuple) else (index,)
+        if len(pair) > 2 or isinstance(index, str):
+            raise TypeError(
+                f"sample[{index!r}]: give chains and draws, such as sample[:, :500]. Dimensions and "
+                'variables are asked for by name: estimate("mu", sample).'
+            )
+        return self.isel(*pair)
+
     def blocks(self, size: int) -> Iterator["Sample"]:
         """Yield the draws as one-chain samples of at most `size`, none crossing a chain's end."""
-        for chain, (draws, scores) in enumerate(zip(self.draws, self.scores, strict=True)):
+        for chain in range(self.chains):
             for start in range(0, self.length, size):
                 part = slice(start, start + size)
-                flags = None if self.diverging is None else self.diverging[chain, part]
-                also = None if self.variables is None else self.variables.part(chain, part)
-                own = (draws[part], scores[part], self.names, self.dtype, flags, also)
-                density = None if self.log_density is None else self.log_density[chain, part]
-                made = Sample(*own, space=self.space, log_density=density)
+                made = self.isel(chain, part)
                 if self.weights is not None:  # as they are among all draws, not of mean 1
                     own = self.weights[chain, part][None]
-                    made = eqx.tree_at(lambda one: one.weights, made, own, is_leaf=_is_none)
+                    made = eqx.tree_at(lambda one: one.weights, made, own)
                 yield made
 
     def __repr__(self) -> str:
@@ -150,8 +489,23 @@ class Sample(eqx.Module):
         return f"Sample({chains} x {self.length} draws, {dims}: {shown}{worth})"
 
 
-def _is_none(node: object) -> bool:
-    return node is None
+def _places(index: Any, size: int, axis: str) -> Any:
+    """The slice, or the array of places, that an index along an axis stands for."""
+    try:
+        found = np.arange(size)[index]
+    except IndexError as error:
+        raise IndexError(
+            f"{axis}={index!r}, and there are {size}: give a number, a slice, a list of numbers from 0 to "
+            f"{size - 1}, or {size} flags."
+        ) from error
+    if found.ndim > 1 or not found.size:
+        raise ValueError(
+            f"{axis}={index!r} leaves an array of shape {found.shape} of {size}: keep one or more, as a "
+            "slice or a list."
+        )
+    if found.ndim == 0:
+        return slice(int(found), int(found) + 1)
+    return index if isinstance(index, slice) else found
 
 
 def as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
@@ -169,3 +523,40 @@ def as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
             "or none at all."
         )
     return tuple(names)
+
+
+ELEMENT = re.compile(r"(.+)\[(\d+(?:, ?\d+)*)\]")
+
+
+def as_dataset(sample: Sample) -> "xarray.Dataset":
+    """The unconstrained draws, with `beta[0]`, `beta[1]`, ... as one vector."""
+    import xarray
+
+    groups: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+    for i, name in enumerate(sample.names):
+        element = ELEMENT.fullmatch(name)
+        base = element[1] if element else name
+        index = tuple(int(part) for part in element[2].split(",")) if element else ()
+        groups.setdefault(base, []).append((i, index))
+    made = {}
+    for base, members in groups.items():
+        columns, indices = [i for i, _ in members], [index for _, index in members]
+        shape = _whole_array(indices)
+        if shape is None:  # the lower triangle of a matrix, and such
+            made |= {sample.names[i]: (AXES, sample.draws[..., i]) for i in columns}
+            continue
+        values = sample.draws[..., columns].reshape(*sample.draws.shape[:2], *shape)
+        made[base] = ((*AXES, *(f"{base}_dim_{j}" for j in range(len(shape)))), values)
+    axes = {axis: np.arange(n) for axis, n in zip(AXES, sample.draws.shape, strict=False)}
+    dataset = xarray.Dataset(made, coords=axes)
+    return dataset.assign_coords(
+        {dim: np.arange(n) for dim, n in dataset.sizes.items() if dim not in AXES}
+    )
+
+
+def _whole_array(indices: list[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The shape of the array whose elements these are, in order, or None."""
+    if len({len(index) for index in indices}) > 1:
+        return None
+    shape = tuple(int(n) + 1 for n in np.max(indices, axis=0)) if indices[0] else ()
+    return shape if indices == list(np.ndindex(*shape)) else None

@@ -1,14 +1,13 @@
 """Expectations with control variates, and how sure they are."""
 
-from ._audited import AuditMode, AuditWarning
-from ._candidates import Candidates
+from ._audited import AuditMode, AuditWarning, audited, with_audit
+from ._blocks import MemoryPlan, memory_plan
+from ._choice import Candidates
 from ._estimate import estimate
-from ._many import memory_plan
-from ._memory import MemoryPlan
+from ._predictive import Predictive, predictive
 from ._result import Estimate
 from ._splits import AbstractSplit, CrossFit, HoldOut, InSample
-from ._weigh import weigh
-from ._weights import Resampled, WeightedDraws
+from ._weighted_draws import Quantiles, Resampled, WeightedDraws, weigh
 
 __all__ = [
     "AbstractSplit",
@@ -20,9 +19,14 @@ __all__ = [
     "HoldOut",
     "InSample",
     "MemoryPlan",
+    "Predictive",
+    "Quantiles",
     "Resampled",
     "WeightedDraws",
+    "audited",
     "estimate",
     "memory_plan",
+    "predictive",
     "weigh",
+    "with_audit",
 ]

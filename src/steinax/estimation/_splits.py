@@ -1,25 +1,54 @@
+"""Cross-fitting and holding out: the folds, and how far fits move between them."""
+
 import abc
+from dataclasses import replace
 from itertools import pairwise
+from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
 
-from .._types import AnyArray, Key, Series, Values
+from .._types import AnyArray, Key, Values
 from ..chains import linearised
-from ..solvers import AbstractSolver, Folds, Problem
-from ._stability import instability
+from ..solvers import AbstractSolver, Folds, HeldOut, Problem
 
 
-class Controlled(eqx.Module):
-    """The series f - g on the draws that the estimate averages, and what may be said of it.
+def moves(rest: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:
+    r"""How the fits that leave out one fold each move, beyond what averages do: (..., fold, k).
 
-    Where draws have weights the series is linearised, so that its plain average is the weighted one.
+    The intercept $c_B$ of the fit without fold $B$ estimates $E f$ too. If the control variate hardly
+    depended on single draws, leaving out $B$ would move it by $-h_B$ with $h_B = \frac{n_B}{n}
+    (\bar r_B - c_B)$, where $\bar r_B$ is the mean of $f - g$ on $B$, and the standard error of that
+    series would tell all. A fit that nearly interpolates depends on the few draws far from the
+    others. Then the series is small on all draws that were seen, and what it moves by,
+
+    $$ u_B = c_B - \bar c + h_B - \bar h , $$
+
+    is not. As in the jackknife, $\sum_B u_B^2$ is the variance that this adds to the estimate.
+
+    Args:
+        rest: f - g on every draw, g fitted to the other folds, (..., n, k).
+        intercepts: $c_B$, (..., fold, k).
+        folds: where each starts and stops.
     """
+    rest = np.asarray(rest, np.float64)
+    start, stop = np.array(folds).T
+    means = np.add.reduceat(rest, start, axis=-2) / (stop - start)[:, None]
+    return moves_of_means(means, intercepts, folds)
 
-    rest: Series
-    instability: AnyArray  # the variance that the fits' moves add to the estimate: (k,)
-    no_error: str | None = eqx.field(static=True)  # why there is no standard error
-    note: str = eqx.field(static=True)
+
+def moves_of_means(means: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:
+    r"""The same from the means $\bar r_B$ of $f - g$ on each fold, (..., fold, k)."""
+    start, stop = np.array(folds).T
+    share = ((stop - start) / stop[-1])[:, None]
+    intercepts = np.asarray(intercepts, np.float64)
+    moved = intercepts + share * (means - intercepts)
+    return moved - moved.mean(axis=-2, keepdims=True)
+
+
+def instability(rest: Values, intercepts: AnyArray, folds: Folds) -> np.ndarray:
+    r"""The variance $\sum_B u_B^2$ that the fits' moves add to the estimate, (k,)."""
+    return (moves(rest, intercepts, folds) ** 2).sum(axis=0)
 
 
 class AbstractSplit(eqx.Module):
@@ -33,9 +62,13 @@ class AbstractSplit(eqx.Module):
 
     @abc.abstractmethod
     def control(
-        self, problem: Problem, chains: int, solver: AbstractSolver, key: Key
-    ) -> Controlled:
-        """Fit, and take the control variates away from f."""
+        self, problem: Problem, chains: int, solver: AbstractSolver, key: Key | None = None
+    ) -> HeldOut:
+        """Fit, and take the control variates away from f.
+
+        Where draws have weights the residuals are linearised, so that their plain average is the
+        weighted one.
+        """
 
 
 class InSample(AbstractSplit):
@@ -46,16 +79,16 @@ class InSample(AbstractSplit):
     """
 
     def control(
-        self, problem: Problem, chains: int, solver: AbstractSolver, key: Key
-    ) -> Controlled:
+        self, problem: Problem, chains: int, solver: AbstractSolver, key: Key | None = None
+    ) -> HeldOut:
         solution = solver.solve(problem, key)
         values = solution.evaluate(problem.x, problem.score)
         why = (
             "in-sample, the control variate was fitted to the draws it is averaged over; use CrossFit() "
             "to have one"
         )
-        rest = linearised(problem.f - values, problem.root)
-        return Controlled(_by_chain(rest, chains), np.zeros(()), why, solution.note)
+        residual = linearised(np.asarray(problem.f - values), problem.root)
+        return HeldOut(residual, solution.note, reason=why)
 
 
 class HoldOut(AbstractSplit):
@@ -75,8 +108,8 @@ class HoldOut(AbstractSplit):
             raise ValueError(f"HoldOut({self.fraction}): the fraction must lie between 0 and 1.")
 
     def control(
-        self, problem: Problem, chains: int, solver: AbstractSolver, key: Key
-    ) -> Controlled:
+        self, problem: Problem, chains: int, solver: AbstractSolver, key: Key | None = None
+    ) -> HeldOut:
         index = np.arange(problem.x.shape[0]).reshape(chains, -1)
         cut = round(self.fraction * index.shape[1])
         if not 0 < cut < index.shape[1]:
@@ -87,8 +120,7 @@ class HoldOut(AbstractSplit):
         solution = solver.solve(problem.take(index[:, :cut].ravel()), key)
         held = problem.take(index[:, cut:].ravel())
         values = solution.evaluate(held.x, held.score)
-        rest = linearised(held.f - values, held.root)
-        return Controlled(_by_chain(rest, chains), np.zeros(()), None, solution.note)
+        return HeldOut(linearised(np.asarray(held.f - values), held.root), solution.note)
 
 
 class CrossFit(AbstractSplit):
@@ -107,6 +139,7 @@ class CrossFit(AbstractSplit):
     ((0, 250), (250, 500))
     """
 
+    references: ClassVar[tuple[str, ...]] = ("chernozhukov2018double",)
     folds: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
@@ -133,15 +166,17 @@ class CrossFit(AbstractSplit):
         return tuple((int(a), int(b)) for a, b in pairwise(edges))
 
     def control(
-        self, problem: Problem, chains: int, solver: AbstractSolver, key: Key
-    ) -> Controlled:
+        self, problem: Problem, chains: int, solver: AbstractSolver, key: Key | None = None
+    ) -> HeldOut:
         folds = self.boundaries(chains, problem.x.shape[0] // chains)
-        held = solver.crossfit(problem, folds, key)
-        rest, moved = linearised(held.rest, problem.root), np.zeros(())
-        if held.intercepts is not None:
-            moved = instability(rest, held.intercepts, folds)
-        return Controlled(_by_chain(rest, chains), moved, None, f"{len(folds)} folds, {held.note}")
+        return with_moves(solver.crossfit(problem, folds, key), problem.root)
 
 
-def _by_chain(rest: Values, chains: int) -> Series:
-    return np.asarray(rest).reshape(chains, -1, rest.shape[-1])
+def with_moves(held: HeldOut, root: AnyArray | None) -> HeldOut:
+    """Residuals of a cross-fit, linearised, with the variance that the moves of its fits add."""
+    residual, unseen = linearised(np.asarray(held.residual), root), None
+    assert held.folds is not None
+    if held.intercepts is not None:
+        unseen = instability(residual, held.intercepts, held.folds)
+    note = f"{len(held.folds)} folds, {held.note}"
+    return replace(held, residual=residual, note=note, unseen=unseen)

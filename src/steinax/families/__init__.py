@@ -3,10 +3,8 @@
 from typing import TYPE_CHECKING
 
 from .._lazy import lazily
-from ._base import AbstractFamily
-from ._centres import AbstractCentres, AllDraws, Landmarks
-from ._kernel_translates import KernelTranslates
-from ._linear import AbstractLinearFamily, Products
+from ._base import AbstractFamily, AbstractLinearFamily, Products
+from ._kernel_translates import AbstractCentres, AllDraws, KernelTranslates, Landmarks
 from ._masked import Masked
 from ._network import Network
 from ._polynomial import Polynomial
@@ -14,19 +12,12 @@ from ._random_features import RandomFeatures
 from ._sum import LinearSum, Sum
 
 if TYPE_CHECKING:
-    from ._learned import Learned
     from ._multilinear import Multilinear
     from ._subset import Subset
-    from ._wavelets import Wavelets
 else:
     __getattr__, __dir__ = lazily(
         __name__,
-        {
-            "_learned": ("Learned",),
-            "_multilinear": ("Multilinear",),
-            "_subset": ("Subset",),
-            "_wavelets": ("Wavelets",),
-        },
+        {"_multilinear": ("Multilinear",), "_subset": ("Subset",)},
     )
 
 __all__ = [
@@ -36,7 +27,6 @@ __all__ = [
     "AllDraws",
     "KernelTranslates",
     "Landmarks",
-    "Learned",
     "LinearSum",
     "Masked",
     "Multilinear",
@@ -46,5 +36,4 @@ __all__ = [
     "RandomFeatures",
     "Subset",
     "Sum",
-    "Wavelets",
 ]

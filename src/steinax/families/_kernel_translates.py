@@ -1,15 +1,55 @@
-from functools import partial
+"""Stein kernels at chosen centres."""
+
+import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
+import numpy as np
 
-from .._types import OtherPoints, Point, Points, PyTree, Values
+from .._types import AnyArray, OtherPoints, Point, Points, PyTree, Values
 from ..kernels import AbstractKernel, SquaredExponential
-from ..kernels._matrix import pair_matrix
 from ..operators import AbstractOperator, Langevin
-from ._centres import AbstractCentres, AllDraws
-from ._linear import AbstractLinearFamily
+from ._base import AbstractLinearFamily
+
+
+class AbstractCentres(eqx.Module):
+    """Which draws a kernel is translated to."""
+
+    @abc.abstractmethod
+    def choose(self, n: int) -> np.ndarray:
+        """The indices of the centres among `n` draws."""
+
+
+class AllDraws(AbstractCentres):
+    """A centre at every draw: the control functional itself.
+
+    >>> AllDraws().choose(4).tolist()
+    [0, 1, 2, 3]
+    """
+
+    def choose(self, n: int) -> np.ndarray:
+        return np.arange(n)
+
+
+class Landmarks(AbstractCentres):
+    """Centres at a few draws, evenly spaced along the chains.
+
+    Args:
+        count: how many; all draws where there are fewer.
+
+    >>> Landmarks(3).choose(9).tolist()
+    [0, 4, 8]
+    """
+
+    count: int = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"Landmarks({self.count}): ask for at least one landmark.")
+
+    def choose(self, n: int) -> np.ndarray:
+        return np.linspace(0, n - 1, min(n, self.count)).round().astype(int)
 
 
 class KernelTranslates(AbstractLinearFamily):
@@ -30,6 +70,7 @@ class KernelTranslates(AbstractLinearFamily):
     >>> family = KernelTranslates(Matern52(), centres=Landmarks(100))
     """
 
+    references: ClassVar[tuple[str, ...]] = ("oates2017control",)
     kernel: AbstractKernel = eqx.field(default_factory=SquaredExponential)
     centres: AbstractCentres = eqx.field(default_factory=AllDraws)
     operator: AbstractOperator = eqx.field(default_factory=Langevin)
@@ -44,9 +85,9 @@ class KernelTranslates(AbstractLinearFamily):
 
     def setup(self, x: Points, score: Points) -> PyTree:
         if self.is_whole_space:
-            return jnp.asarray(x), jnp.asarray(score)
+            return x, score
         index = self.centres.choose(x.shape[0])
-        return jnp.asarray(x)[index], jnp.asarray(score)[index]
+        return x[index], score[index]
 
     def basis(self, state: PyTree, x: Point) -> jax.Array:
         def one(y, score):
@@ -60,23 +101,23 @@ class KernelTranslates(AbstractLinearFamily):
 
         return jax.vmap(one)(*state)
 
-    def feature_matrix(self, state: PyTree, x: Points, score: Points) -> jax.Array:
-        return pair_matrix(partial(self.kernel.stein, self.operator), x, score, *state)
+    def feature_matrix(self, state: PyTree, x: Points, score: Points) -> AnyArray:
+        return self.kernel.stein_matrix(self.operator, x, score, *state)
 
     def size(self, state: PyTree, dim: int) -> int:
         return state[0].shape[0]
 
-    def gram(self, state: PyTree) -> jax.Array:
+    def gram(self, state: PyTree) -> AnyArray:
         return self.feature_matrix(state, *state)
 
     def cross_gram(
         self, state: PyTree, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
-    ) -> jax.Array:
+    ) -> AnyArray:
         if not self.is_whole_space:
             return super().cross_gram(state, x, score_x, y, score_y)
         return self.feature_matrix((y, score_y), x, score_x)
 
-    def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> jax.Array:
+    def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> AnyArray:
         if not self.is_whole_space:
             return super().from_dual(state, x, score, dual)
-        return jnp.asarray(dual)
+        return dual

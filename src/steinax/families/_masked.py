@@ -4,7 +4,7 @@ from jaxtyping import Float
 
 from .._types import AnyArray, Point, Points, PyTree
 from ..operators import AbstractOperator
-from ._linear import AbstractLinearFamily
+from ._base import AbstractLinearFamily
 
 
 class Masked(AbstractLinearFamily):
@@ -40,6 +40,9 @@ class Masked(AbstractLinearFamily):
 
     def features(self, state: PyTree, x: Point, score: Point) -> jax.Array:
         return self.family.features(state, x, score) * self.mask
+
+    def feature_matrix(self, state: PyTree, x: Points, score: Points) -> AnyArray:
+        return self.family.feature_matrix(state, x, score) * self.mask
 
     @property
     def is_parametric(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from .._types import Point, Points, PyTree
 from ..operators import AbstractOperator, Glauber
 from ..operators._binary import flip_rate
-from ._linear import AbstractLinearFamily
+from ._base import AbstractLinearFamily
 
 
 class Multilinear(AbstractLinearFamily):

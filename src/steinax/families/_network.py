@@ -1,3 +1,9 @@
+"""Networks: multilayer perceptrons through a Stein operator."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -6,9 +12,66 @@ from jaxtyping import Float
 
 from .._types import AnyArray, Key, Point, Points, PyTree
 from ..operators import AbstractOperator, Langevin, ScalarLangevin
-from ._activation import Activation, kink
 from ._base import AbstractFamily
-from ._forward_laplacian import forward_laplacian
+
+type Activation = Callable[[jax.Array], jax.Array]
+
+RANGE, POINTS, HALVINGS, JUMP = 10.0, 2001, 40, 1e-3
+
+
+@cache
+def kink(activation: Activation) -> float | None:
+    """A place in [-10, 10] at which the derivative jumps, or None where there is none.
+
+    The interval over which the derivative changes most is halved again and again: over a shrinking
+    interval a continuous derivative changes ever less, one that jumps does not.
+    """
+    slope = jax.vmap(jax.grad(lambda t: jnp.sum(activation(t))))
+    # off the round numbers, where subgradients are a matter of convention
+    grid = jnp.linspace(-RANGE, RANGE + 1e-3 * np.pi, POINTS)
+    left, right = grid[:-1], grid[1:]
+    for _ in range(HALVINGS):
+        middle = (left + right) / 2
+        low, mid, high = slope(left), slope(middle), slope(right)
+        first = jnp.abs(mid - low) >= jnp.abs(high - mid)
+        left, right = jnp.where(first, left, middle), jnp.where(first, middle, right)
+    jump = jnp.abs(slope(right) - slope(left))
+    worst = int(jnp.argmax(jump))
+    return float(left[worst]) if float(jump[worst]) > JUMP else None
+
+
+def forward_laplacian(
+    hidden: PyTree, activation: Activation, residual: bool, x: Point, score: Point
+) -> tuple[jax.Array, jax.Array]:
+    r"""The hidden units' derivatives along the score, and their Laplacians, in one forward pass.
+
+    With $a = W h + b$ and $J$ the Jacobian of $h$, the Laplacian of $\sigma(a)$ is
+    $\sigma'(a)\, W \Delta h + \sigma''(a) \operatorname{diag}(W J J^\top W^\top)$, so only
+    $C = J J^\top$ is carried, width by width: the cost of a layer does not grow with the dimension.
+    Of the first layer $W J J^\top W^\top = W W^\top$, which is the same at every point.
+    """
+    slope = jax.vmap(jax.grad(activation))
+    bend = jax.vmap(jax.grad(jax.grad(activation)))
+    (weight, bias), *deeper = hidden
+    a = weight @ x + bias
+    first, outer = slope(a), weight @ weight.T
+    value, along = activation(a), first * (weight @ score)
+    laplacian = bend(a) * jnp.diagonal(outer)
+    outer = first[:, None] * outer * first
+    for weight, bias in deeper:
+        a = weight @ value + bias
+        first, half = slope(a), weight @ outer
+        moved = first * (weight @ laplacian) + bend(a) * jnp.sum(half * weight, axis=1)
+        carried, step = first * (weight @ along), activation(a)
+        half = first[:, None] * half  # what the layer makes of C, from one side
+        if residual:
+            value, along, laplacian = value + step, along + carried, laplacian + moved
+            half = outer + half
+            outer = half + (half @ weight.T) * first
+        else:
+            value, along, laplacian = step, carried, moved
+            outer = (half @ weight.T) * first
+    return along, laplacian
 
 
 class Network(AbstractFamily):
@@ -31,6 +94,7 @@ class Network(AbstractFamily):
     >>> family = Network(width=50, depth=2, activation=jax.nn.relu)  # a field: kinks are allowed
     """
 
+    references: ClassVar[tuple[str, ...]] = ("zhu2018neural",)
     width: int = eqx.field(static=True, default=32)
     depth: int = eqx.field(static=True, default=2)
     activation: Activation = eqx.field(static=True, default=jax.nn.silu)

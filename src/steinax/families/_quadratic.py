@@ -11,15 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import AnyArray, Point, Points
-from ._linear import Products
-
-
-def quadratic_features(x: Point, score: Point, weight: float) -> jax.Array:
-    """The features of one point, (dim + dim (dim + 1) / 2,)."""
-    rows, columns, norm = _upper(x.shape[0])
-    products = x[rows] * score[columns] + x[columns] * score[rows] + 2.0 * (rows == columns)
-    return jnp.concatenate([score, products * (norm * weight**0.5)])
+from .._types import AnyArray, Points
+from ._base import Products
 
 
 def quadratic_products(x: Points, score: Points, weight: float) -> Products:
@@ -46,10 +39,10 @@ def quadratic_products(x: Points, score: Points, weight: float) -> Products:
         linear, moment = moment[:, -1], moment[:, :-1]
         return linear, moment + moment.T + 2 * jnp.sum(column) * jnp.eye(dim, dtype=x.dtype)
 
-    def apply(column: jax.Array) -> jax.Array:
+    def apply(column: jax.Array) -> AnyArray:
         return values(column[:dim], column[place] * scale)
 
-    def adjoint(column: jax.Array) -> jax.Array:
+    def adjoint(column: jax.Array) -> AnyArray:
         linear, moment = moments(column)
         return jnp.concatenate([linear, moment[rows, columns] * (norm * weight**0.5)])
 

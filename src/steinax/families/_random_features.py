@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -5,7 +7,7 @@ import jax.numpy as jnp
 from .._types import Point, Points, PyTree
 from ..kernels import Hyperparameter, MedianHeuristic, hyperparameter
 from ..operators import AbstractOperator, ScalarLangevin
-from ._linear import AbstractLinearFamily, check_potentials
+from ._base import AbstractLinearFamily, check_potentials
 
 
 class RandomFeatures(AbstractLinearFamily):
@@ -25,6 +27,7 @@ class RandomFeatures(AbstractLinearFamily):
     100
     """
 
+    references: ClassVar[tuple[str, ...]] = ("rahimi2007random",)
     count: int = eqx.field(static=True, default=200)
     length_scale: Hyperparameter = eqx.field(
         converter=hyperparameter, default_factory=MedianHeuristic

@@ -8,7 +8,7 @@ import numpy as np
 from .._types import AnyArray, OtherPoints, Point, Points, PyTree, Values
 from ..kernels import resolve
 from ..operators import AbstractOperator, Langevin, ScalarLangevin, ScaledOperator
-from ._linear import AbstractLinearFamily, Products
+from ._base import AbstractLinearFamily, Products
 
 
 class Subset(AbstractLinearFamily):
@@ -71,11 +71,6 @@ class Subset(AbstractLinearFamily):
         return replace(self, family=resolve(self.family, self._own(x)))
 
     def setup(self, x: Points, score: Points) -> PyTree:
-        if max(self.columns) >= x.shape[1]:
-            raise ValueError(
-                f"Subset(columns={self.columns}): the draws have {x.shape[1]} coordinates, counted from 0; "
-                "give columns among them."
-            )
         return self.family.setup(self._own(x), self._own(score))
 
     def basis(self, state: PyTree, x: Point) -> jax.Array:
@@ -88,18 +83,18 @@ class Subset(AbstractLinearFamily):
     def features(self, state: PyTree, x: Point, score: Point) -> jax.Array:
         return self.family.features(state, self._own(x), self._own(score))
 
-    def feature_matrix(self, state: PyTree, x: Points, score: Points) -> jax.Array:
+    def feature_matrix(self, state: PyTree, x: Points, score: Points) -> AnyArray:
         return self.family.feature_matrix(state, self._own(x), self._own(score))
 
-    def gram(self, state: PyTree) -> jax.Array | None:
+    def gram(self, state: PyTree) -> AnyArray | None:
         return self.family.gram(state)
 
     def cross_gram(
         self, state: PyTree, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
-    ) -> jax.Array:
+    ) -> AnyArray:
         return self.family.cross_gram(state, *map(self._own, (x, score_x, y, score_y)))
 
-    def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> jax.Array:
+    def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> AnyArray:
         return self.family.from_dual(state, self._own(x), self._own(score), dual)
 
     def products(self, state: PyTree, x: Points, score: Points) -> Products:
@@ -124,6 +119,11 @@ class Subset(AbstractLinearFamily):
     def size(self, state: PyTree, dim: int) -> int:
         return self.family.size(state, len(self.columns))
 
-    def _own(self, values: AnyArray) -> jax.Array:
+    def _own(self, values: AnyArray) -> AnyArray:
         """The coordinates of the subset, of a point or of many."""
-        return jnp.asarray(values)[..., np.array(self.columns)]
+        if max(self.columns) >= values.shape[-1]:
+            raise ValueError(
+                f"Subset(columns={self.columns}): the draws have {values.shape[-1]} coordinates, counted "
+                "from 0; give columns among them."
+            )
+        return values[..., np.array(self.columns)]

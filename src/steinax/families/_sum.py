@@ -3,9 +3,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from .._linalg import namespace
 from .._types import AnyArray, Key, OtherPoints, Point, Points, PyTree, Values
-from ._base import AbstractFamily
-from ._linear import AbstractLinearFamily
+from ..citing import references_of_sum
+from ._base import AbstractFamily, AbstractLinearFamily
 
 
 def add(left: AbstractFamily, right: AbstractFamily) -> AbstractFamily:
@@ -24,6 +25,10 @@ class Sum(AbstractFamily):
     """
 
     parts: tuple[AbstractFamily, ...]
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        return references_of_sum(*self.parts)
 
     @property
     def terms(self) -> tuple[AbstractFamily, ...]:
@@ -62,6 +67,10 @@ class LinearSum(AbstractLinearFamily):
     operator: None = eqx.field(static=True, default=None)  # type: ignore[assignment]
 
     @property
+    def references(self) -> tuple[str, ...]:
+        return references_of_sum(*self.parts)
+
+    @property
     def terms(self) -> tuple[AbstractLinearFamily, ...]:
         return self.parts
 
@@ -77,14 +86,20 @@ class LinearSum(AbstractLinearFamily):
 
     def cross_gram(
         self, state: PyTree, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
-    ) -> jax.Array:
+    ) -> AnyArray:
         each = zip(self.parts, state, strict=True)
         grams = [part.cross_gram(own, x, score_x, y, score_y) for part, own in each]
         return sum(grams[1:], grams[0])
 
-    def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> jax.Array:
+    def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> AnyArray:
         each = zip(self.parts, state, strict=True)
-        return jnp.concatenate([part.from_dual(own, x, score, dual) for part, own in each])
+        parts = [part.from_dual(own, x, score, dual) for part, own in each]
+        return namespace(*parts).concat(parts, axis=0)
+
+    def feature_matrix(self, state: PyTree, x: Points, score: Points) -> AnyArray:
+        each = zip(self.parts, state, strict=True)
+        parts = [part.feature_matrix(own, x, score) for part, own in each]
+        return namespace(*parts).concat(parts, axis=1)
 
     def size(self, state: PyTree, dim: int) -> int:
         return sum(part.size(own, dim) for part, own in zip(self.parts, state, strict=True))

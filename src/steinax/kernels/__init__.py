@@ -3,19 +3,26 @@
 from typing import TYPE_CHECKING
 
 from .._lazy import lazily
-from ._base import AbstractKernel, Product, Sum
-from ._exponential import ExponentialDotProduct
-from ._heuristics import (
+from ._base import (
     AbstractHeuristic,
+    AbstractKernel,
     Hyperparameter,
     MedianHeuristic,
+    Product,
+    Sum,
     hyperparameter,
     resolve,
 )
-from ._matern import Matern32, Matern52
-from ._power import InverseMultiquadric, RationalQuadratic
-from ._radial import AbstractRadial, RadialProduct
-from ._squared_exponential import SquaredExponential
+from ._closed_forms import (
+    AbstractRadial,
+    ExponentialDotProduct,
+    InverseMultiquadric,
+    Matern32,
+    Matern52,
+    RadialProduct,
+    RationalQuadratic,
+    SquaredExponential,
+)
 
 if TYPE_CHECKING:
     from ._damped import DampedGaussian

@@ -1,10 +1,204 @@
+"""What a kernel is, its Stein kernel of pairs of points, and length-scales found from the draws."""
+
 import abc
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 
-from .._types import Point
+from .._linalg import namespace
+from .._precision import as_leaf
+from .._types import AnyArray, OtherPoints, Point, Points, PyTree, Scalar
 from ..operators import AbstractOperator, ScaledOperator
+
+SUBSAMPLE = 500  # draws whose distances are taken: 124,750 pairs
+
+
+class AbstractHeuristic(eqx.Module):
+    """A hyper-parameter that is found from the draws; it stands where the number would.
+
+    >>> import jax.numpy as jnp, numpy as np
+    >>> class RootDimension(AbstractHeuristic):
+    ...     def __call__(self, x):
+    ...         return jnp.sqrt(float(x.shape[1]))
+    >>> from steinax.kernels import SquaredExponential
+    >>> float(resolve(SquaredExponential(RootDimension()), np.zeros((3, 4))).length_scale)
+    2.0
+    """
+
+    @abc.abstractmethod
+    def __call__(self, x: Points) -> jax.Array:
+        """The number, given the draws."""
+
+
+class MedianHeuristic(AbstractHeuristic):
+    r"""The median heuristic for a length-scale.
+
+    $$ \ell = a \sqrt{\tfrac12 \operatorname{median}_{i<j} \|x_i - x_j\|^2} , $$
+
+    with the paper's factor of one half. Of a large sample 500 draws are used, at all
+    distances from the mean, whatever their order.
+
+    Args:
+        factor: $a$.
+
+    >>> import numpy as np
+    >>> x = np.array([[0.0], [1.0], [2.0]])
+    >>> round(float(MedianHeuristic(2.0)(x)), 4)
+    1.4142
+    """
+
+    factor: Scalar = eqx.field(converter=as_leaf, default=1.0)
+
+    def __call__(self, x: Points) -> AnyArray:
+        xp, n = namespace(x), x.shape[0]
+        x = x - xp.mean(x, axis=0)
+        size = xp.sum(x**2, axis=1)
+        if n > SUBSAMPLE:  # some at every distance, whatever the order of the draws
+            some = xp.argsort(size)[np.linspace(0, n - 1, SUBSAMPLE).astype(int)]
+            x, size = x[some], size[some]
+        squared = size[:, None] + size - 2 * x @ x.T  # no array of pairs and dimensions
+        pairs = squared[np.triu_indices(x.shape[0], k=1)]
+        return xp.asarray(self.factor * xp.sqrt(xp.median(pairs) / 2))
+
+
+if TYPE_CHECKING:  # by the time it is used in a formula, a hyper-parameter is a number
+    Hyperparameter = Any
+else:
+    Hyperparameter = Scalar | AbstractHeuristic
+
+
+def resolve(tree: PyTree, x: Points) -> PyTree:
+    """Replace every heuristic in a kernel or a family by the number it gives on the draws.
+
+    >>> import numpy as np
+    >>> from steinax.kernels import SquaredExponential
+    >>> kernel = resolve(SquaredExponential(), np.array([[0.0], [1.0], [2.0]]))
+    >>> round(float(kernel.length_scale), 4)
+    0.7071
+    """
+
+    def is_heuristic(node: PyTree) -> bool:
+        return isinstance(node, AbstractHeuristic) or hasattr(node, "resolved")
+
+    def one(node: PyTree) -> PyTree:
+        if hasattr(node, "resolved"):  # it looks at the draws in a way of its own
+            return node.resolved(x)
+        return node(x) if is_heuristic(node) else node
+
+    return jax.tree.map(one, tree, is_leaf=is_heuristic)
+
+
+def hyperparameter(value: float | np.number | AnyArray | AbstractHeuristic) -> Hyperparameter:
+    """Convert a field: numbers become traced leaves, heuristics wait for the draws."""
+    if isinstance(value, (AbstractHeuristic, jax.Array)):
+        return value
+    return as_leaf(value)
+
+
+class Products:
+    r"""The inner products of points $x, y$ and their scores $s, t$: numbers for one pair, matrices for many.
+
+    A closed form that is written with these serves one pair of points, (dim,) each, and all pairs of two
+    sets of them, (n, dim) and (m, dim), where it costs a few matrix products and passes over (n, m).
+    They are made when they are first asked for.
+
+    >>> import numpy as np
+    >>> x = np.array([[1.0, 0.0], [0.0, 2.0]])
+    >>> Products(x, -x, x, -x).squared_distance.tolist()
+    [[0.0, 5.0], [5.0, 0.0]]
+    >>> float(Products(x[0], -x[0], x[1], -x[1]).squared_distance)
+    5.0
+    """
+
+    def __init__(self, x: AnyArray, s: AnyArray, y: AnyArray, t: AnyArray):
+        self.x, self.s, self.y, self.t = x, s, y, t
+        self.dim = x.shape[-1]
+        self.xp = namespace(x, s, y, t)
+
+    def _dot(self, left: AnyArray, right: AnyArray) -> Any:
+        return left @ right.T
+
+    def _of_first(self, left: AnyArray, right: AnyArray) -> Any:
+        """Of two vectors that belong to the first point: (n, 1)."""
+        total = self.xp.sum(left * right, axis=-1)
+        return total if left.ndim == 1 else total[:, None]
+
+    @cached_property
+    def xx(self) -> Any:
+        return self._of_first(self.x, self.x)
+
+    @cached_property
+    def yy(self) -> Any:
+        return self.xp.sum(self.y * self.y, axis=-1)
+
+    @cached_property
+    def xs(self) -> Any:
+        return self._of_first(self.x, self.s)
+
+    @cached_property
+    def yt(self) -> Any:
+        return self.xp.sum(self.y * self.t, axis=-1)
+
+    @cached_property
+    def xy(self) -> Any:
+        return self._dot(self.x, self.y)
+
+    @cached_property
+    def xt(self) -> Any:
+        return self._dot(self.x, self.t)
+
+    @cached_property
+    def ys(self) -> Any:
+        return self._dot(self.s, self.y)
+
+    @cached_property
+    def st(self) -> Any:
+        return self._dot(self.s, self.t)
+
+    @cached_property
+    def crossed(self) -> Any:
+        r"""$x \cdot t + y \cdot s$, by one product."""
+        left, right = ((self.x, self.s), (self.t, self.y))
+        return self._dot(*(self.xp.concat(both, axis=-1) for both in (left, right)))
+
+    @cached_property
+    def squared_distance(self) -> Any:
+        r"""$|x - y|^2$, polarised, which is accurate for standardised draws; rounding errors are made 0."""
+        size = self.xx + self.yy
+        q = size - 2 * self.xy
+        return self.xp.where(q > 8 * self.xp.finfo(q.dtype).eps * size, q, 0.0)
+
+    def along(self, direction: AnyArray) -> tuple[AnyArray, AnyArray]:
+        r"""$a \cdot (x - y)$ and $a \cdot (s - t)$."""
+        first, second = (
+            (u @ direction if u.ndim == 1 else (u @ direction)[:, None]) - v @ direction
+            for u, v in ((self.x, self.y), (self.s, self.t))
+        )
+        return first, second
+
+    def coordinate(self, i: int) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
+        """x, s, y and t in one coordinate: (n, 1), (n, 1), (m,) and (m,)."""
+        x, s = self.x[..., i], self.s[..., i]
+        if self.x.ndim > 1:
+            x, s = x[:, None], s[:, None]
+        return x, s, self.y[..., i], self.t[..., i]
+
+
+NUMBERS = 2**18  # in a tile: what is made of the products stays in a core's own cache
+
+
+def pairwise_tiles(n: int, m: int) -> list[slice]:
+    """The rows of a matrix of n by m, some at a time.
+
+    >>> len(pairwise_tiles(1000, 1000))
+    4
+    """
+    rows = max(NUMBERS // max(m, 1), 8)
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
 class AbstractKernel(eqx.Module):
@@ -31,7 +225,35 @@ class AbstractKernel(eqx.Module):
         self, operator: AbstractOperator, x: Point, score_x: Point, y: Point, score_y: Point
     ) -> jax.Array | None:
         """The Stein kernel under this operator in closed form, or None where there is none."""
+        return self.from_products(operator, Products(x, score_x, y, score_y))
+
+    def from_products(self, operator: AbstractOperator, pairs: Products) -> AnyArray | None:
+        """The same from inner products, of one pair of points or of many at once; None where there is none.
+
+        NumPy's products give NumPy's arrays, and nothing is compiled.
+        """
         return None
+
+    def stein_matrix(
+        self,
+        operator: AbstractOperator,
+        x: Points,
+        score_x: Points,
+        y: OtherPoints,
+        score_y: OtherPoints,
+    ) -> AnyArray:
+        """The Stein kernel of all pairs of points, (n, m): NumPy's arrays if these are."""
+        if isinstance(operator, ScaledOperator):
+            inner = self.stein_matrix(operator.operator, x, score_x, y, score_y)
+            return operator.factor**2 * inner
+        points, matrix = (x, score_x, y, score_y), None
+        is_numpy = namespace(x, y) is np
+        if type(self).closed_form is AbstractKernel.closed_form:  # not one of a class of one's own
+            made = _in_tiles if is_numpy else _by_jax
+            matrix = made(self, operator, *points)
+        if matrix is None:
+            matrix = _mapped(self, operator, *points)
+        return np.asarray(matrix) if is_numpy else matrix
 
     def stein(
         self, operator: AbstractOperator, x: Point, score_x: Point, y: Point, score_y: Point
@@ -53,6 +275,92 @@ class AbstractKernel(eqx.Module):
 
     def __mul__(self, other: "AbstractKernel") -> "AbstractKernel":
         return Product(self, other)
+
+
+def _in_tiles(
+    kernel: "AbstractKernel",
+    operator: AbstractOperator,
+    x: np.ndarray,
+    score_x: np.ndarray,
+    y: np.ndarray,
+    score_y: np.ndarray,
+) -> np.ndarray | None:
+    """Some rows at a time; of one set of points with itself what lies below the diagonal, twice."""
+    matrix = np.empty((len(x), len(y)), np.result_type(x, score_x))
+    same = x is y and score_x is score_y
+    for rows in pairwise_tiles(len(x), len(y)):
+        far = slice(0, rows.stop) if same else slice(None)
+        pairs = Products(x[rows], score_x[rows], y[far], score_y[far])
+        tile = kernel.from_products(operator, pairs)
+        if tile is None:
+            return None
+        matrix[rows, far] = tile
+        if same:
+            matrix[: rows.start, rows] = np.asarray(tile)[:, : rows.start].T
+    return matrix
+
+
+# Of a matrix by jax on one core, in float64: below FEW entries nothing is gained, a tile of ROWS is the
+# fastest, and from WIDE dimensions on the products take the time, not the entries.
+FEW, ROWS, WIDE, PANELS = 250_000, 50, 128, 4
+
+
+def _by_jax(
+    kernel: "AbstractKernel",
+    operator: AbstractOperator,
+    x: AnyArray,
+    score_x: AnyArray,
+    y: AnyArray,
+    score_y: AnyArray,
+) -> AnyArray | None:
+    """All pairs at once, or on a processor some rows at a time, whose products stay in its cache.
+
+    In many dimensions only half of the products is made where both sets of points are one.
+    """
+    large = len(x) * len(y) > FEW and jax.default_backend() == "cpu" and jax.device_count() == 1
+    if large and x.shape[1] >= WIDE and y is x and score_y is score_x:
+        return _mirrored(kernel, operator, x, score_x)
+    if not large or x.shape[1] >= WIDE:
+        return kernel.from_products(operator, Products(x, score_x, y, score_y))
+    # transposed once, not in every tile
+    columns = jax.lax.optimization_barrier((jnp.asarray(y).T, jnp.asarray(score_y).T))
+
+    def row(point: tuple[Point, Point]) -> AnyArray | None:
+        return kernel.from_products(operator, Products(*point, *(one.T for one in columns)))
+
+    rows = next((r for r in range(ROWS, ROWS // 2, -1) if len(x) % r == 0), ROWS)  # equal tiles
+    return jax.lax.map(row, (x, score_x), batch_size=rows)
+
+
+def _mirrored(
+    kernel: "AbstractKernel", operator: AbstractOperator, x: AnyArray, score: AnyArray
+) -> AnyArray | None:
+    """Panels of rows up to the diagonal; what is above it is their transpose."""
+    n = len(x)
+    matrix = jnp.zeros((n, n), jnp.result_type(x, score))
+    for i in range(PANELS):
+        start, stop = i * n // PANELS, (i + 1) * n // PANELS
+        pairs = Products(x[start:stop], score[start:stop], x[:stop], score[:stop])
+        panel = kernel.from_products(operator, pairs)
+        if panel is None:
+            return None
+        matrix = matrix.at[start:stop, :stop].set(panel)
+        matrix = matrix.at[:start, start:stop].set(panel[:, :start].T)
+    return matrix
+
+
+@eqx.filter_jit
+def _mapped(
+    kernel: "AbstractKernel",
+    operator: AbstractOperator,
+    x: Points,
+    score_x: Points,
+    y: OtherPoints,
+    score_y: OtherPoints,
+) -> jax.Array:
+    """The function of one pair, mapped over all of them by jax."""
+    row = jax.vmap(partial(kernel.stein, operator), in_axes=(None, None, 0, 0))
+    return jax.vmap(row, in_axes=(0, 0, None, None))(x, score_x, y, score_y)
 
 
 def autodiff_stein(
@@ -88,6 +396,19 @@ class Sum(AbstractKernel):
     ) -> jax.Array:
         left = self.left.stein(operator, x, score_x, y, score_y)
         return left + self.right.stein(operator, x, score_x, y, score_y)
+
+    def stein_matrix(
+        self,
+        operator: AbstractOperator,
+        x: Points,
+        score_x: Points,
+        y: OtherPoints,
+        score_y: OtherPoints,
+    ) -> AnyArray:
+        points = (x, score_x, y, score_y)
+        return self.left.stein_matrix(operator, *points) + self.right.stein_matrix(
+            operator, *points
+        )
 
 
 class Product(AbstractKernel):

@@ -2,10 +2,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Point
+from .._types import AnyArray, Point
 from ..operators import AbstractOperator, Langevin
-from ._base import AbstractKernel
-from ._heuristics import Hyperparameter, MedianHeuristic, hyperparameter
+from ._base import AbstractKernel, Hyperparameter, MedianHeuristic, Products, hyperparameter
 
 
 class DampedGaussian(AbstractKernel):
@@ -31,21 +30,17 @@ class DampedGaussian(AbstractKernel):
         q = jnp.sum((x - y) ** 2)
         return jnp.exp(-q / (2 * self.length_scale**2)) / self._damper(x, y)
 
-    def closed_form(
-        self, operator: AbstractOperator, x: Point, score_x: Point, y: Point, score_y: Point
-    ) -> jax.Array | None:
+    def from_products(self, operator: AbstractOperator, pairs: Products) -> AnyArray | None:
         if not isinstance(operator, Langevin):
             return None
-        xy, xx, yy = x @ y, x @ x, y @ y
-        q = jnp.maximum(xx + yy - 2 * xy, 0.0)
+        q = pairs.squared_distance
         rate = 1 / self.length_scale**2
-        damper = 1 + self.damping * (xx + yy)
+        damper = 1 + self.damping * (pairs.xx + pairs.yy)
         c = 2 * self.damping / damper
-        cross = x @ score_y + score_x @ y
-        own = x @ score_x + y @ score_y
-        inner = 2 * c**2 * xy - (c + rate) * rate * q + x.shape[-1] * rate
-        inner = inner - c * cross - rate * (cross - own) + score_x @ score_y
-        return inner * jnp.exp(-rate * q / 2) / damper
+        cross, own = pairs.crossed, pairs.xs + pairs.yt
+        inner = 2 * c**2 * pairs.xy - (c + rate) * rate * q + pairs.dim * rate
+        inner = inner - c * cross - rate * (cross - own) + pairs.st
+        return inner * pairs.xp.exp(-rate * q / 2) / damper
 
     def _damper(self, x: Point, y: Point) -> jax.Array:
         return 1 + self.damping * (jnp.sum(x**2) + jnp.sum(y**2))

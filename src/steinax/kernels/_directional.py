@@ -2,10 +2,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Point, Scalar
+from .._types import AnyArray, Point, Scalar
 from ..operators import AbstractOperator, Langevin
-from ._base import AbstractKernel
-from ._heuristics import Hyperparameter, MedianHeuristic, hyperparameter
+from ._base import AbstractKernel, Hyperparameter, MedianHeuristic, Products, hyperparameter
 
 
 class Directional(AbstractKernel):
@@ -37,9 +36,7 @@ class Directional(AbstractKernel):
         narrow = (self.direction @ (x - y) / self.along) ** 2
         return jnp.exp(-0.5 * (narrow + jnp.sum((x - y) ** 2) / self.length_scale**2))
 
-    def closed_form(
-        self, operator: AbstractOperator, x: Point, score_x: Point, y: Point, score_y: Point
-    ) -> jax.Array | None:
+    def from_products(self, operator: AbstractOperator, pairs: Products) -> AnyArray | None:
         r"""$k\,[\operatorname{tr} M - |M \Delta|^2 + (s_x - s_y) \cdot M \Delta + s_x \cdot s_y]$.
 
         Here $\Delta = x - y$ and $M = 1 / \ell^2 + a a^\top / \ell_1^2$.
@@ -47,10 +44,8 @@ class Directional(AbstractKernel):
         if not isinstance(operator, Langevin):
             return None
         wide, narrow = 1 / self.length_scale**2, 1 / self.along**2
-        q = jnp.maximum(x @ x + y @ y - 2 * (x @ y), 0.0)
-        step = self.direction @ x - self.direction @ y
-        moved = x @ score_x - y @ score_x - x @ score_y + y @ score_y
-        slope = (self.direction @ score_x - self.direction @ score_y) * step
-        inner = x.shape[-1] * wide + narrow + wide * moved + narrow * slope + score_x @ score_y
+        q, (step, turn) = pairs.squared_distance, pairs.along(self.direction)
+        moved = pairs.xs + pairs.yt - pairs.crossed
+        inner = pairs.dim * wide + narrow + wide * moved + narrow * turn * step + pairs.st
         inner = inner - wide**2 * q - (2 * wide + narrow) * narrow * step**2
-        return inner * jnp.exp(-0.5 * (wide * q + narrow * step**2))
+        return inner * pairs.xp.exp(-0.5 * (wide * q + narrow * step**2))

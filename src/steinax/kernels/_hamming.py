@@ -5,8 +5,7 @@ import jax.numpy as jnp
 from .._types import Point, Points
 from ..operators import AbstractOperator, Glauber
 from ..operators._binary import flip_rate
-from ._base import AbstractKernel
-from ._heuristics import AbstractHeuristic, Hyperparameter, hyperparameter
+from ._base import AbstractHeuristic, AbstractKernel, Hyperparameter, hyperparameter
 
 
 class RootDimension(AbstractHeuristic):

@@ -9,8 +9,7 @@ from jaxtyping import Float
 from .._precision import as_leaf
 from .._types import AnyArray, Point, Points, Scalar
 from ..operators import AbstractOperator, SteinChen
-from ._base import AbstractKernel
-from ._heuristics import AbstractHeuristic
+from ._base import AbstractHeuristic, AbstractKernel
 
 
 class StandardDeviations(AbstractHeuristic):

@@ -1,17 +1,18 @@
 """What makes one control variate better than another: a loss on the draws, and penalties."""
 
-from ._losses import AbstractObjective, LeastSquares, Variance
 from ._penalties import (
+    AbstractObjective,
     AbstractPenalty,
+    LeastSquares,
     MeanSquare,
     NativeNorm,
     NoPenalty,
     Ridge,
+    Variance,
     choose_penalties,
     default_penalties,
     per_term,
 )
-from ._spectral import SpectralVariance
 
 __all__ = [
     "AbstractObjective",
@@ -21,7 +22,6 @@ __all__ = [
     "NativeNorm",
     "NoPenalty",
     "Ridge",
-    "SpectralVariance",
     "Variance",
     "choose_penalties",
     "default_penalties",

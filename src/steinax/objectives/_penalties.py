@@ -1,16 +1,97 @@
+"""Losses, and penalties on coefficients."""
+
 import abc
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from .._precision import as_leaf
-from .._types import PyTree, Scalar, Values
+from .._types import AnyArray, PyTree, Scalar, Values
 from ..families import AbstractFamily, AbstractLinearFamily
-from ._quadratic import Declared
+
+
+class Declared(eqx.Module):
+    """A loss or a penalty that says whether it is a quadratic form.
+
+    Solvers of linear systems know only quadratic forms. A class with another `__call__` does not inherit
+    the answer: it is no quadratic form, unless it says so anew.
+    """
+
+    is_quadratic: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if "__call__" in vars(cls) and "is_quadratic" not in vars(cls):
+            cls.is_quadratic = False
+
+
+class AbstractObjective(Declared):
+    r"""A loss on what is left of f when a control variate has been taken away.
+
+    `Stochastic` minimises any loss by its gradient, on integrands of mean 0 and variance 1. All other
+    solvers need the mean square $\frac1m \sum_i (r_i - c)^2$, up to a factor, and refuse a loss that
+    does not say that it is one: `is_quadratic = True` in its class.
+
+    >>> class Huber(AbstractObjective):
+    ...     def __call__(self, rest, intercept):
+    ...         size = jnp.abs(rest - intercept)
+    ...         return jnp.mean(jnp.where(size < 1, size**2, 2 * size - 1), axis=0)
+    >>> Huber().is_quadratic, LeastSquares().is_quadratic
+    (False, True)
+    """
+
+    @abc.abstractmethod
+    def __call__(self, rest: Values, intercept: Float[AnyArray, " k"]) -> jax.Array:
+        """The loss of each integrand, (k,).
+
+        Args:
+            rest: f - g on some draws, (n, k).
+            intercept: the constant c that f - g should be.
+        """
+
+    def penalty_factor(self, n: int | float) -> float:
+        """The factor that takes a quadratic loss to the mean square, and the penalty with it."""
+        return 1.0
+
+
+class LeastSquares(AbstractObjective):
+    r"""The least-squares objective $\frac1m \sum_i (f(x_i) - g(x_i) - c)^2$.
+
+    >>> import jax.numpy as jnp
+    >>> LeastSquares()(jnp.array([[1.0], [3.0]]), jnp.array([2.0])).tolist()
+    [1.0]
+    """
+
+    is_quadratic = True
+
+    def __call__(self, rest: Values, intercept: Float[AnyArray, " k"]) -> jax.Array:
+        return jnp.mean((rest - intercept) ** 2, axis=0)
+
+
+class Variance(AbstractObjective):
+    r"""The variance objective $\frac{2}{m(m-1)} \sum_{i>j} (r_i - r_j)^2$ with $r = f - g$.
+
+    It is twice the sample variance of $r$, and computed as that, in linear time; the paper counts
+    the pairs, at quadratic cost. For a linear family its minimiser is the least-squares one with
+    the penalty scaled by $(m - 1) / 2m$.
+
+    >>> import jax.numpy as jnp
+    >>> Variance()(jnp.array([[1.0], [3.0]]), jnp.array([0.0])).tolist()
+    [4.0]
+    """
+
+    is_quadratic = True
+
+    def __call__(self, rest: Values, intercept: Float[AnyArray, " k"]) -> jax.Array:
+        return 2 * jnp.var(rest, axis=0, ddof=1)
+
+    def penalty_factor(self, n: int | float) -> float:
+        return (n - 1) / (2 * n)
 
 
 class AbstractPenalty(Declared):
@@ -40,7 +121,7 @@ class AbstractPenalty(Declared):
             values: its control variates on some draws, (n, k).
         """
 
-    def gram(self, family: AbstractLinearFamily, state: PyTree, dim: int) -> jax.Array | None:
+    def gram(self, family: AbstractLinearFamily, state: PyTree, dim: int) -> AnyArray | None:
         r"""The matrix $\Omega$ of a quadratic form, (p, p) and positive definite; None if it is 1.
 
         Args:
@@ -121,7 +202,7 @@ class NativeNorm(AbstractPenalty):
         squares = params**2 if gram is None else params * (gram @ params)
         return self.strength * jnp.sum(squares)
 
-    def gram(self, family: AbstractLinearFamily, state: PyTree, dim: int) -> jax.Array | None:
+    def gram(self, family: AbstractLinearFamily, state: PyTree, dim: int) -> AnyArray | None:
         return family.gram(state)
 
     def __repr__(self) -> str:

@@ -1,8 +1,10 @@
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 
 from .._types import Point
-from ._base import AbstractOperator, Function, PairFunction
+from ._langevin import AbstractOperator, Function, PairFunction
 
 
 class Glauber(AbstractOperator):
@@ -21,6 +23,8 @@ class Glauber(AbstractOperator):
     >>> float(Glauber()(lambda x: x, x, 1 - jnp.array([(1 - p) / p])))  # p - x
     -0.5
     """
+
+    references: ClassVar[tuple[str, ...]] = ("bresler2019stein", "yang2018goodness")
 
     @property
     def acts_on_fields(self) -> bool:
@@ -54,6 +58,8 @@ class ScalarGlauber(AbstractOperator):
     >>> float(ScalarGlauber()(lambda x: x[0], x, 1 - jnp.array([(1 - p) / p])))  # p - x
     -0.5
     """
+
+    references: ClassVar[tuple[str, ...]] = ("bresler2019stein", "yang2018goodness")
 
     @property
     def acts_on_fields(self) -> bool:

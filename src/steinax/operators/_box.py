@@ -5,8 +5,7 @@ import numpy as np
 
 from .._precision import as_leaf
 from .._types import AnyArray, Point
-from ._base import AbstractOperator, Function, PairFunction
-from ._diffusion import Diffusion
+from ._langevin import AbstractOperator, Function, Langevin, PairFunction, directional
 
 
 class WallDistance(eqx.Module):
@@ -43,7 +42,7 @@ class BoxLangevin(AbstractOperator):
     $$ \mathcal{L} u = \nabla \cdot (b\, u) + b\, u \cdot \nabla \log \pi, \qquad
        \mathcal{L} v = \nabla \cdot (b\, \nabla v) + b\, \nabla v \cdot \nabla \log \pi $$
 
-    with $b$ the `WallDistance`: the operator of a `Diffusion` that stops at the walls. Without $b$,
+    with $b$ the `WallDistance`: the operator of a diffusion that stops at the walls. Without $b$,
     integration by parts leaves $\oint u\, \pi$ over the faces, and the mean is not zero unless the density
     vanishes there. For beta and gamma densities $b\, \nabla \log \pi$ is linear, so that polynomials are
     exact on polynomials.
@@ -75,18 +74,30 @@ class BoxLangevin(AbstractOperator):
         return box_domain(self.walls.lower, self.walls.upper)
 
     def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
-        return self._diffusion(u, x, score)
+        if self.on_fields:
+            return Langevin()(lambda z: u(z) * self.walls(z), x, score)
+
+        def second(unit: jax.Array) -> AnyArray:  # the derivative of one component of b grad u
+            return directional(lambda z: directional(u, z, self.walls(z) * unit)[1], x, unit)[1]
+
+        divergence = jax.vmap(second)(jnp.eye(x.shape[-1], dtype=x.dtype)).sum(axis=0)
+        return divergence + directional(u, x, self.walls(x) * score)[1]
 
     def representer(self, kernel: PairFunction, y: Point, score: Point) -> Function:
-        return self._diffusion.representer(kernel, y, score)
+        if not self.on_fields:
+            return lambda x: self(lambda z: kernel(x, z), y, score)
+        walls, slope = directional(self.walls, y, jnp.ones_like(y))  # each of its own coordinate
+        drift = walls * score + slope
+
+        def field(x: jax.Array) -> jax.Array:
+            value, gradient = jax.value_and_grad(kernel, argnums=1)(x, y)
+            return walls * gradient + value * drift
+
+        return field
 
     def moved(self, shift: Point, scale: Point) -> "BoxLangevin":
         lower, upper = ((bound - shift) / scale for bound in (self.walls.lower, self.walls.upper))
         return BoxLangevin(lower, upper, self.on_fields)
-
-    @property
-    def _diffusion(self) -> Diffusion:
-        return Diffusion(self.walls, self.on_fields)
 
 
 def box_domain(lower: AnyArray, upper: AnyArray) -> str:

@@ -1,8 +1,10 @@
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 
 from .._types import Point
-from ._base import AbstractOperator, Function, PairFunction
+from ._langevin import AbstractOperator, Function, PairFunction
 
 
 class SteinChen(AbstractOperator):
@@ -21,6 +23,8 @@ class SteinChen(AbstractOperator):
     >>> float(SteinChen()(lambda x: rate * jnp.ones(1), x, 1 - x / rate))  # rate - x
     -1.0
     """
+
+    references: ClassVar[tuple[str, ...]] = ("chen1975poisson", "yang2018goodness")
 
     @property
     def acts_on_fields(self) -> bool:
@@ -57,6 +61,8 @@ class BirthDeath(AbstractOperator):
     >>> float(BirthDeath()(lambda x: rate * x[0], x, 1 - x / rate))  # rate - x
     -1.0
     """
+
+    references: ClassVar[tuple[str, ...]] = ("chen1975poisson", "yang2018goodness")
 
     @property
     def acts_on_fields(self) -> bool:

@@ -1,8 +1,106 @@
+"""Stein operators, and those of Langevin diffusions on R^d."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Point
-from ._base import AbstractOperator, Function, PairFunction, directional
+from .._precision import as_leaf
+from .._types import AnyArray, Point, Scalar
+
+type Function = Callable[[jax.Array], jax.Array]
+type PairFunction = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+class AbstractOperator(eqx.Module):
+    r"""A Stein operator $\mathcal{L}$: $\Pi[\mathcal{L} u] = 0$ for every $u$ it is applied to.
+
+    An operator is written for one point. What it acts on, a potential or a vector field, is part
+    of the operator.
+
+    >>> from steinax import Langevin
+    >>> isinstance(Langevin(), AbstractOperator)
+    True
+    """
+
+    @property
+    @abc.abstractmethod
+    def acts_on_fields(self) -> bool:
+        """Whether the operator acts on vector fields, or else on potentials."""
+
+    @property
+    def domain(self) -> str:
+        """Where it has mean zero: `"reals"`, or the word of one of `steinax.spaces`."""
+        return "reals"
+
+    def moved(self, shift: Point, scale: Point) -> "AbstractOperator":
+        """The same operator in coordinates $(x - a) / b$: another one if it knows of places."""
+        return self
+
+    @abc.abstractmethod
+    def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
+        r"""The value of $\mathcal{L} u$ at one point.
+
+        Args:
+            u: a function of one point. A potential gives an array of any shape (one number per
+                basis function), a vector field the same with a last axis `dim`.
+            x: the point.
+            score: $\nabla \log \pi(x)$.
+        """
+
+    @abc.abstractmethod
+    def representer(self, kernel: PairFunction, y: Point, score: Point) -> Function:
+        r"""The operator applied to a kernel's second argument, as a function of the first.
+
+        What comes back lies in the operator's own domain, so applying the operator once more gives
+        the Stein kernel $k_0(x, y) = \mathcal{L}_x \mathcal{L}_y k(x, y)$.
+        """
+
+    def __rmul__(self, factor: float) -> "ScaledOperator":
+        return ScaledOperator(self, factor)
+
+
+class ScaledOperator(AbstractOperator):
+    r"""A multiple $a \mathcal{L}$ of an operator, itself a Stein operator.
+
+    $-\tfrac12 \mathcal{L}$ with the scalar-valued Langevin operator is the Hamiltonian form of
+    Assaraf and Caffarel (1999).
+
+    >>> import jax.numpy as jnp
+    >>> from steinax import ScalarLangevin
+    >>> hamiltonian = -0.5 * ScalarLangevin()
+    >>> x = jnp.array([1.0, 2.0])
+    >>> float(hamiltonian(lambda x: (x**2).sum(), x, -x))
+    3.0
+    """
+
+    operator: AbstractOperator
+    factor: Scalar = eqx.field(converter=as_leaf)
+
+    @property
+    def acts_on_fields(self) -> bool:
+        return self.operator.acts_on_fields
+
+    @property
+    def domain(self) -> str:
+        return self.operator.domain
+
+    def moved(self, shift: Point, scale: Point) -> "ScaledOperator":
+        return ScaledOperator(self.operator.moved(shift, scale), self.factor)
+
+    def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
+        return self.factor * self.operator(u, x, score)
+
+    def representer(self, kernel: PairFunction, y: Point, score: Point) -> Function:
+        inner = self.operator.representer(kernel, y, score)
+        return lambda x: self.factor * inner(x)
+
+
+def directional(u: Function, x: Point, direction: Point) -> tuple[AnyArray, AnyArray]:
+    """The value of `u` at `x` and its derivative along `direction`."""
+    return jax.jvp(u, (x,), (direction,))
 
 
 class Langevin(AbstractOperator):

@@ -3,8 +3,14 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Point
-from ._base import AbstractOperator, Function, PairFunction, directional
-from ._langevin import Langevin, ScalarLangevin
+from ._langevin import (
+    AbstractOperator,
+    Function,
+    Langevin,
+    PairFunction,
+    ScalarLangevin,
+    directional,
+)
 
 
 class SphereLangevin(AbstractOperator):

@@ -4,15 +4,10 @@ Every function takes `ax`, draws on it and gives it back; without one it makes a
 None of them shows or saves anything, or changes a setting of matplotlib.
 """
 
-from ._audit import plot_audit
-from ._candidates import plot_candidates
-from ._convergence import plot_convergence
-from ._estimate import plot_estimate
-from ._forest import plot_forest
-from ._rest import plot_rest
+from ._candidates import plot_candidates, plot_worth
+from ._diagnostics import plot_audit, plot_convergence, plot_rest, plot_training
+from ._estimate import plot_estimate, plot_forest
 from ._style import CONTROLLED, PLAIN
-from ._training import plot_training
-from ._worth import plot_worth
 
 __all__ = [
     "CONTROLLED",

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._require import require
 from .._show import shortened as cut
+from ..data._integrands import places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,7 @@ else:  # matplotlib is imported when a picture is drawn
 # Of Okabe and Ito: told apart by all eyes, and in grey, where the second is much darker.
 PLAIN = "#E69F00"
 CONTROLLED = "#0072B2"
+COLOURS = (CONTROLLED, "#D55E00", "#009E73", "#CC79A7", "#56B4E9", PLAIN)  # of several estimates
 INK = "#222222"
 FAINT = "#bbbbbb"
 
@@ -100,15 +102,19 @@ def times(factor: float) -> str:
 
 
 def chosen_rows(names: Sequence[str], wanted: Sequence[str] | None) -> list[int]:
-    """Which integrands are drawn: those that are wanted, in that order; otherwise the first ones."""
+    """Which integrands are drawn: those that are wanted, in that order; otherwise the first ones.
+
+    The name of a vector stands for all its elements.
+    """
     if wanted is None:
         return list(range(min(len(names), ROWS)))
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
-    for name in wanted:
-        if name not in names:
-            few = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-            raise ValueError(f"no integrand is called {name!r}: choose among {few}.")
-    return [list(names).index(name) for name in wanted]
+    found = [places(name, names) for name in wanted]
+    if not all(found):
+        few = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        unknown = wanted[found.index([])]
+        raise ValueError(f"no integrand is called {unknown!r}: choose among {few}.")
+    return [i for one in found for i in one]
 
 
 def plain_log(ax: Axes) -> None:
@@ -135,6 +141,7 @@ def legend_above(ax: Axes, columns: int) -> None:
 
 
 __all__ = [
+    "COLOURS",
     "CONTROLLED",
     "FAINT",
     "FONT",

@@ -1,20 +1,171 @@
+"""Conjugate gradients without a matrix, with a preconditioner of landmarks."""
+
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Key, Values
-from ..families import AbstractLinearFamily, Products
+from .._linalg import whitening
+from .._types import AnyArray, Key, Points, Values
+from ..families import AbstractLinearFamily, Landmarks, Products
 from ..objectives import AbstractPenalty
-from ._base import AbstractSolver, Solution, linear_solution
-from ._conjugate_steps import Times, conjugate_gradients
-from ._dual import gather
-from ._linear_system import Term, has_mean_square, linear_terms, unknowns
-from ._preconditioners import feature_squares, leading_inverse, nystrom_inverse
-from ._problem import Problem
-from ._rows import Root, average, centred, ones, scaled
+from ._base import (
+    AbstractSolver,
+    Problem,
+    Root,
+    Solution,
+    average,
+    centred,
+    linear_solution,
+    ones,
+    scaled,
+)
+from ._exact import Term, gather, has_mean_square, linear_terms, unknowns
+
+
+class Wide(eqx.Module):
+    r"""The terms with more coefficients than landmarks, by their kernel $K$, as one.
+
+    The columns $A = K(x, S) K(S, S)^{-1/2}$ span its translates to the landmarks $S$ (Nyström).
+    """
+
+    terms: tuple[Term, ...]
+    matrix: AnyArray  # A
+    back: AnyArray  # K(S, S)^(-1/2)
+    index: AnyArray  # of S among the draws
+
+
+def nystrom_columns(terms: tuple[Term, ...], x: Points, score: Points, index: AnyArray) -> Wide:
+    """The columns of terms that have a kernel, on the landmarks of the given indices."""
+    landmarks = (x[index], score[index])
+    zero = jnp.zeros(())
+    back = whitening(sum((t.kernel(*landmarks, *landmarks) for t in terms), zero))
+    matrix = sum((t.kernel(x, score, *landmarks) for t in terms), zero) @ back
+    return Wide(terms, matrix, back, index)
+
+
+type Times = Callable[[jax.Array], jax.Array]
+
+
+class _State(NamedTuple):
+    solution: jax.Array
+    residual: jax.Array
+    direction: jax.Array
+    slope: jax.Array  # r' M^-1 r of each column
+    gained: jax.Array  # what the steps so far took from the objective
+    before: jax.Array  # what the last step took
+    open: jax.Array  # columns that are not there yet
+    step: jax.Array
+
+
+def conjugate_gradients(
+    times: Times,
+    precondition: Times,
+    right: AnyArray,
+    left_over: Times,
+    tolerance: float,
+    max_steps: int,
+) -> tuple[jax.Array, jax.Array]:
+    r"""Solve $B v = b$ for every column $b$, and the number of steps.
+
+    A step along $d$ of length $a = r^\top M^{-1} r / d^\top B d$ lowers $v^\top B v - 2 b^\top v$ by
+    $a\, r^\top M^{-1} r$. A column ends when two steps in turn lowered it by less than the square of the
+    tolerance times what is left of the objective.
+
+    Args:
+        times: the product with $B$, for many columns at once.
+        precondition: the product with $M^{-1}$, likewise.
+        right: the right-hand sides, (n, k).
+        left_over: what is left of the objective, from what the steps have gained: (k,).
+        tolerance: relative, of the root of the objective.
+        max_steps: the most that are taken.
+    """
+    advance = partial(_advance, times, precondition, left_over, tolerance)
+    start = _start(jnp.asarray(right), precondition(jnp.asarray(right)))
+    done = jax.lax.while_loop(
+        lambda state: jnp.any(state.open) & (state.step < max_steps), advance, start
+    )
+    return done.solution, done.step
+
+
+def _start(right: jax.Array, refined: jax.Array) -> _State:
+    slope = jnp.sum(right * refined, axis=0)
+    none, much = jnp.zeros_like(slope), jnp.full_like(slope, jnp.inf)
+    begin = jnp.zeros((), int)
+    return _State(jnp.zeros_like(right), right, refined, slope, none, much, slope > 0, begin)
+
+
+def _advance(
+    times: Times, precondition: Times, left_over: Times, tolerance: float, state: _State
+) -> _State:
+    """One step of every column that is not there yet."""
+    product = times(state.direction)
+    curvature = jnp.sum(state.direction * product, axis=0)
+    length = jnp.where(state.open, state.slope / jnp.where(curvature > 0, curvature, 1.0), 0.0)
+    residual = state.residual - length * product
+    refined = precondition(residual)
+    slope = jnp.sum(residual * refined, axis=0)
+    gain = length * state.slope
+    gained = state.gained + gain
+    little = tolerance**2 * left_over(gained)
+    still = (gain > little) | (state.before > little)
+    ahead = slope / jnp.where(state.slope > 0, state.slope, 1.0)
+    return _State(
+        state.solution + length * state.direction,
+        residual,
+        refined + ahead * state.direction,
+        slope,
+        gained,
+        gain,
+        state.open & still & (slope > 0),
+        state.step + 1,
+    )
+
+
+def nystrom_inverse(
+    terms: tuple[Term, ...], x: Values, score: Values, count: int, root: Root = None
+) -> Times:
+    r"""The product with $(A A^\top + 1)^{-1}$, $A$ the Nyström columns of so many landmarks."""
+    index = Landmarks(count).choose(len(x))
+    columns = nystrom_columns(terms, x, score, index).matrix
+    return _low_rank_inverse(scaled(columns, root), jnp.ones(()))
+
+
+def leading_inverse(terms: tuple[Term, ...], each: list[Products], root: Root = None) -> Times:
+    r"""The product with $(A A^\top + c)^{-1}$, $A$ the leading features of all terms.
+
+    The rest of the kernel is taken for a multiple of the identity, $c = 1 + \operatorname{tr}
+    K_{\text{rest}} / n$: it has many directions and none of them is large.
+    """
+    columns, noise = [], jnp.ones(())
+    for term, products in zip(terms, each, strict=True):
+        leading, rest = products.leading()
+        columns.append(scaled(leading / jnp.sqrt(term.weight), root))
+        noise = noise + rest / term.weight
+    return _low_rank_inverse(jnp.concatenate(columns, axis=1), noise)
+
+
+def feature_squares(products: Products, n: int, size: int) -> jax.Array:
+    """The sum of squares of each feature over the draws: (size,).
+
+    Those that are not leading are given the mean of theirs.
+    """
+    leading, rest = products.leading()
+    own = jnp.sum(leading**2, axis=0)
+    others = size - len(own)
+    return jnp.concatenate([own, jnp.full(others, n * rest / max(others, 1), own.dtype)])
+
+
+def _low_rank_inverse(a: AnyArray, noise: AnyArray) -> Times:
+    r"""The product with $(A A^\top + c)^{-1} = (1 - A (A^\top A + c)^{-1} A^\top) / c$."""
+    inner = a.T @ a + noise * jnp.eye(a.shape[1], dtype=a.dtype)
+    factor = jnp.linalg.cholesky(inner)
+    return lambda r: (r - a @ jax.scipy.linalg.cho_solve((factor, True), a.T @ r)) / noise
+
 
 KEPT = 16384  # draws up to which the kernel matrix is kept (2 GB) rather than remade every step
 ROWS = 512  # of the kernel matrix that are made at once
@@ -62,7 +213,7 @@ class ConjugateGradient(AbstractSolver):
                 "landmarks, 0 for no preconditioner, or None for a number that fits the draws."
             )
 
-    def solve(self, problem: Problem, key: Key) -> Solution:
+    def solve(self, problem: Problem, key: Key | None = None) -> Solution:
         linear = isinstance(problem.family, AbstractLinearFamily)
         if linear and has_mean_square(problem):
             raise ValueError(
@@ -174,8 +325,8 @@ def _dual(problem: Problem, tolerance: float, max_steps: int, count: int | None)
         max_steps,
     )
     beta = jax.scipy.linalg.solve_triangular(upper, basis.T @ (f - times(alpha)))
-    intercept, coef = gather(terms, x, score, beta, scaled(alpha, root))
-    return intercept + centre, coef, tuple(term.state for term in terms), steps
+    coef = gather(terms, x, score, beta[1:], scaled(alpha, root))
+    return beta[0] + centre, coef, tuple(term.state for term in terms), steps
 
 
 def _row_scaled(times: Times, root: Root) -> Times:

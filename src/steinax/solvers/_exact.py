@@ -1,17 +1,198 @@
+"""Least squares by one factorisation, and every cross-fit of it."""
+
+from dataclasses import dataclass, replace
+from typing import cast
+
 import equinox as eqx
 import jax
-import jax.numpy as jnp
+import numpy as np
 
-from .._types import Key
+from .._linalg import namespace, whitening
+from .._types import AnyArray, Key, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
-from ..objectives import NativeNorm
-from ._base import AbstractSolver, HeldOut, Solution, linear_solution
-from ._dual import dual, gather
-from ._in_order import solve_in_order
-from ._linear_system import has_mean_square, linear_terms, unknowns
-from ._primal import primal
-from ._problem import Folds, LeftOut, Problem
-from ._rows import scaled
+from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
+from ._base import AbstractSolver, Problem, Solution, linear_solution
+from ._regression import Folds, HeldOut, Regression
+
+
+class Term(eqx.Module):
+    r"""One term of a linear problem, in units in which the loss is a plain sum of squares.
+
+    The problem $\frac1m \sum_i r_i^2 + \lambda \Omega(\theta)$ is $\sum_i r_i^2 + m \lambda
+    \Omega(\theta)$, so `weight` is $m \lambda$ (times what the objective makes of it).
+    """
+
+    family: AbstractLinearFamily
+    state: PyTree
+    penalty: AbstractPenalty
+    weight: AnyArray
+    back: AnyArray | None = None  # what whitens its columns, where that is known from other draws
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing holds the coefficients back."""
+        return isinstance(self.penalty, NoPenalty)
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether a penalty on the coefficients holds it, so that it is the span of a kernel."""
+        return not isinstance(self.penalty, (NoPenalty, MeanSquare))
+
+    def size(self, dim: int) -> int:
+        """The number of coefficients."""
+        return self.family.size(self.state, dim)
+
+    def gram(self, dim: int) -> AnyArray | None:
+        """The matrix of the penalty, without its strength; None if it is 1."""
+        return self.penalty.gram(self.family, self.state, dim)
+
+    def kernel(self, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints) -> AnyArray:
+        r"""The kernel $\psi(x)^\top \Omega^{-1} \psi(y) / m \lambda$ of a penalised term."""
+        if isinstance(self.penalty, NativeNorm):
+            gram = self.family.cross_gram(self.state, x, score_x, y, score_y)
+        else:
+            left = self.family.feature_matrix(self.state, x, score_x)
+            gram = left @ self._divide(self.family.feature_matrix(self.state, y, score_y).T, y)
+        return gram / self.weight
+
+    def from_dual(self, x: Points, score: Points, dual: Values) -> AnyArray:
+        """The coefficients of a combination of the kernel's translates."""
+        if isinstance(self.penalty, NativeNorm):
+            return self.family.from_dual(self.state, x, score, dual) / self.weight
+        return self._divide(self.family.adjoint(self.state, x, score, dual), x) / self.weight
+
+    def _divide(self, columns: AnyArray, x: OtherPoints) -> AnyArray:
+        gram, xp = self.gram(x.shape[1]), namespace(columns)
+        return columns if gram is None else xp.linalg.solve(xp.asarray(gram), columns)
+
+
+class Columns(eqx.Module):
+    r"""Columns $A$ of a term in units of its penalty, which is then $\|w\|^2$: none, for a free one.
+
+    `back` takes $w$ to the term's own coefficients, a matrix or a number.
+    """
+
+    matrix: AnyArray
+    back: AnyArray
+
+    def coefficients(self, w: AnyArray) -> AnyArray:
+        """The term's own coefficients."""
+        return self.back * w if self.back.ndim == 0 else self.back @ w
+
+
+def columns(term: Term, x: Points, score: Points) -> Columns:
+    """All features of a term, whitened by its own norm."""
+    features = term.family.feature_matrix(term.state, x, score)
+    xp = namespace(features)
+    if term.is_free:
+        return Columns(features, xp.ones((), dtype=features.dtype))
+    scale = xp.asarray(1 / xp.sqrt(xp.asarray(term.weight)))
+    if term.back is not None:
+        return Columns(features @ term.back, term.back)
+    if isinstance(term.penalty, MeanSquare):
+        back = whitening(features.T @ features / x.shape[0]) * scale
+        return Columns(features @ back, back)
+    gram = term.gram(x.shape[1])
+    if gram is None:
+        return Columns(features * scale, scale)
+    back = whitening(xp.asarray(gram)) * scale
+    return Columns(features @ back, back)
+
+
+def gather(
+    terms: tuple[Term, ...], x: Points, score: Points, free: AnyArray, dual: AnyArray
+) -> AnyArray:
+    """The coefficients of all terms, from those of the free columns and of the kernel."""
+    parts, used = [], 0
+    for term in terms:
+        if term.is_free:
+            size = term.size(x.shape[1])
+            parts.append(free[used : used + size])
+            used += size
+        else:
+            parts.append(term.from_dual(x, score, dual))
+    return namespace(*parts).concat(parts, axis=0)
+
+
+def linear_terms(problem: Problem, count: float | None = None) -> tuple[Term, ...]:
+    """The terms of a problem whose family is linear.
+
+    Args:
+        problem: with the draws that the family is set up on.
+        count: the number of draws $m$ in the objective's mean; all of them, unless some are to be
+            held out later.
+    """
+    check_linear(problem)
+    _check_quadratic(problem)
+    m = problem.x.shape[0] if count is None else count
+    factor = m * problem.objective.penalty_factor(m)
+    each = zip(problem.family.terms, problem.penalties, strict=True)
+    return tuple(
+        Term(
+            cast(AbstractLinearFamily, term),
+            term.setup(problem.x, problem.score),
+            penalty,
+            namespace(problem.x).asarray(penalty.strength * factor),
+        )
+        for term, penalty in each
+    )
+
+
+def check_linear(problem: Problem) -> None:
+    """Refuse a family that has no linear system."""
+    if not isinstance(problem.family, AbstractLinearFamily):
+        raise TypeError(
+            f"{type(problem.family).__name__} is not linear in its parameters, so there is no linear "
+            "system to solve: use the Stochastic solver."
+        )
+
+
+def not_quadratic(problem: Problem) -> str | None:
+    """The name of a loss or penalty that is no quadratic form, so that there is no linear system."""
+    parts = (problem.objective, *problem.penalties)
+    return next((type(part).__name__ for part in parts if not part.is_quadratic), None)
+
+
+def _check_quadratic(problem: Problem) -> None:
+    name = not_quadratic(problem)
+    if name is None:
+        return
+    instead = "objective=LeastSquares()"
+    if problem.objective.is_quadratic:
+        instead = "a penalty such as Ridge or NativeNorm"
+    raise TypeError(
+        f"{name} is not declared as a quadratic form, so there is no linear system to solve: use the "
+        f"Stochastic solver, in fit or estimate with a Sample in memory, or {instead}. If it is a quadratic "
+        "form, set is_quadratic = True in its class."
+    )
+
+
+def unknowns(problem: Problem) -> tuple[int, int]:
+    """How many coefficients a linear problem has, and how many of them are free of penalty."""
+    check_linear(problem)
+    points = (problem.x, problem.score)
+    total, free = 0, 0
+    for term, penalty in zip(problem.family.terms, problem.penalties, strict=True):
+        state = jax.eval_shape(term.setup, *points)
+        size = term.size(state, problem.x.shape[1])  # type: ignore[attr-defined]
+        total += size
+        free += size if isinstance(penalty, NoPenalty) else 0
+    return total, free
+
+
+def has_mean_square(problem: Problem) -> bool:
+    """Whether a penalty is on the values of g, which only the primal form knows."""
+    return any(isinstance(penalty, MeanSquare) for penalty in problem.penalties)
+
+
+def fitted_values(terms: tuple[Term, ...], coef: AnyArray, x: Points, score: Points) -> AnyArray:
+    """The values of g on many points, (n, k), from the coefficients of all terms."""
+    total, used = namespace(coef).zeros((x.shape[0], coef.shape[1]), dtype=coef.dtype), 0
+    for term in terms:
+        size = term.size(x.shape[1])
+        total = total + term.family.apply(term.state, coef[used : used + size], x, score)
+        used += size
+    return total
 
 
 class Exact(AbstractSolver):
@@ -32,18 +213,27 @@ class Exact(AbstractSolver):
 
     dual: bool | None = eqx.field(static=True, default=None)
 
-    def solve(self, problem: Problem, key: Key) -> Solution:
+    def solve(self, problem: Problem, key: Key | None = None) -> Solution:
         dual_form, note = self.plan(problem, problem.x.shape[0])
-        intercept, coef, states = _solve(problem, dual_form)
-        return linear_solution(problem, states, coef, intercept, note)
+        terms = linear_terms(problem)
+        system = LinearSystem.of(terms, problem, dual_form)
+        intercept, coef = system.solve(problem.f)
+        return linear_solution(problem, system.states, coef, intercept, note)
 
-    def crossfit(self, problem: Problem, folds: Folds, key: Key) -> HeldOut:
-        if not one_factorisation(problem):
-            return super().crossfit(problem, folds, key)
+    def crossfit(self, problem: Problem, folds: Folds, key: Key | None = None) -> HeldOut:
+        return self.crossfitted(problem, folds).leave_out(problem.f)
+
+    def crossfitted(self, problem: Problem, folds: Folds) -> "CrossFitted":
+        """The cross-fit of a problem, factorised, for any integrands."""
         largest = max(stop - start for start, stop in folds)
-        dual_form, note = self.plan(problem, problem.x.shape[0] - largest)
-        found = _held_out(problem, dual_form, folds)
-        return HeldOut(found.rest, note, found.variance, found.intercepts)
+        n = problem.x.shape[0]
+        dual_form, note = self.plan(problem, n - largest)
+        if one_factorisation(problem):
+            terms = linear_terms(problem, count=n - n / len(folds))
+            whole = LinearSystem.of(terms, problem, dual_form).regression
+            return CrossFitted((whole,), folds, note)
+        each = (_without(problem, dual_form, fold) for fold in folds)
+        return CrossFitted(tuple(each), folds, note)
 
     def plan(self, problem: Problem, train: int) -> tuple[bool, str]:
         """Whether the dual form is taken for so many draws to fit to, and a note that says so."""
@@ -57,9 +247,7 @@ class Exact(AbstractSolver):
             )
         if primal_only and self.dual:
             raise ValueError("MeanSquare has no dual form: use Exact(), or another penalty.")
-        reach = problem.objective.reach
         sizes = f"{p} coefficients, {train} draws"
-        sizes += "" if reach is None else f", windows of {reach}"
         if dual_form and not primal_only:
             return True, f"exact, dual: {sizes}"
         return False, f"exact, primal: {sizes}"
@@ -68,11 +256,10 @@ class Exact(AbstractSolver):
 def one_factorisation(problem: Problem) -> bool:
     """Whether leaving draws out of the data leaves them out of everything else too.
 
-    A mean square of g is a mean over the training draws; what looks at draws in a row sees where
-    others were left out; a function centred on a held-out draw would know where it is used. In its
-    own norm a control functional gives such centres no weight.
+    A mean square of g is a mean over the training draws; a function centred on a held-out draw would know
+    where it is used. In its own norm a control functional gives such centres no weight.
     """
-    if has_mean_square(problem) or problem.objective.reach is not None:
+    if has_mean_square(problem):
         return False
     each = zip(problem.family.terms, problem.penalties, strict=True)
     return all(
@@ -82,26 +269,124 @@ def one_factorisation(problem: Problem) -> bool:
     )
 
 
-@eqx.filter_jit
-def _solve(problem: Problem, dual_form: bool) -> tuple[jax.Array, jax.Array, tuple]:
-    terms, x, score = linear_terms(problem, in_order=True), problem.x, problem.score
-    states = tuple(term.state for term in terms)
-    centre, root = jnp.mean(problem.f, axis=0), problem.root
-    if problem.objective.reach is not None:
-        intercept, coef = solve_in_order(problem, terms, problem.f - centre, dual_form)
-    elif dual_form:
-        beta, alpha = dual(terms, x, score, root).coefficients(scaled(problem.f - centre, root))
-        intercept, coef = gather(terms, x, score, beta, scaled(alpha, root))
-    else:
-        intercept, coef = primal(terms, x, score, root).solve(scaled(problem.f - centre, root))
-    return intercept + centre, coef, states
+@dataclass(frozen=True)
+class LinearSystem:
+    """The regression of a problem whose family is linear, and the way back to the family's coefficients.
+
+    Attributes:
+        regression: on the columns of terms without a penalty, and on the kernel or the whitened columns
+            of others.
+        terms: of the family, set up.
+        parts: the columns of each term in primal form; None in dual form.
+        points: the draws and scores.
+    """
+
+    regression: Regression
+    terms: tuple[Term, ...]
+    parts: tuple[Columns, ...] | None
+    points: tuple[AnyArray, AnyArray]
+
+    @staticmethod
+    def of(terms: tuple[Term, ...], problem: Problem, dual_form: bool) -> "LinearSystem":
+        """Build and factorise the system on the draws of a problem."""
+        x, score = problem.x, problem.score
+        weights = None if problem.root is None else problem.root**2
+        if dual_form and not all(term.is_free for term in terms):
+            free = _joined([t.family.feature_matrix(t.state, x, score) for t in terms if t.is_free])
+            held = [t.kernel(x, score, x, score) for t in terms if not t.is_free]
+            kernel = sum(held[1:], held[0])
+            made = Regression(free, kernel, weights=weights)
+            return LinearSystem(made, terms, None, (x, score))
+        parts = tuple(columns(term, x, score) for term in terms)
+        each = list(zip(terms, parts, strict=True))
+        free = _joined([part.matrix for term, part in each if term.is_free])
+        held = _joined([part.matrix for term, part in each if not term.is_free])
+        made = Regression(free, features=held, weights=weights)
+        return LinearSystem(made, terms, parts, (x, score))
+
+    @property
+    def states(self) -> tuple:
+        """The state of every term."""
+        return tuple(term.state for term in self.terms)
+
+    def solve(self, f: Values) -> tuple[AnyArray, AnyArray]:
+        """The intercepts (k,), and the coefficients of all terms one below the other (p, k)."""
+        found = self.regression.solve(f)
+        if self.parts is None:
+            return found.intercept, gather(self.terms, *self.points, found.columns, found.kernel)
+        done, used = [], {True: 0, False: 0}
+        for term, part in zip(self.terms, self.parts, strict=True):
+            coef, start = found.columns if term.is_free else found.features, used[term.is_free]
+            used[term.is_free] = stop = start + part.matrix.shape[1]
+            done.append(part.coefficients(coef[start:stop]))
+        return found.intercept, namespace(*done).concat(done, axis=0)
 
 
-@eqx.filter_jit
-def _held_out(problem: Problem, dual_form: bool, folds: Folds) -> LeftOut:
-    n = problem.x.shape[0]
-    terms = linear_terms(problem, count=n - n / len(folds))
-    build = dual if dual_form else primal
-    centre = jnp.mean(problem.f, axis=0)
-    built = build(terms, problem.x, problem.score, problem.root)
-    return built.held_out(scaled(problem.f - centre, problem.root), folds).moved(centre)
+def _joined(parts: list[AnyArray]) -> AnyArray | None:
+    return namespace(*parts).concat(parts, axis=1) if parts else None
+
+
+def _without(problem: Problem, dual_form: bool, fold: tuple[int, int]) -> Regression:
+    """The regression whose terms are set up without one fold: its rows first, then all others."""
+    start, stop = fold
+    others = np.r_[0:start, stop : problem.x.shape[0]]
+    terms = linear_terms(problem.take(others))
+    if has_mean_square(problem):  # a mean over the draws that are fitted to
+        train = problem.take(others)
+        parts = tuple(columns(term, train.x, train.score) for term in terms)
+        terms = tuple(_rescaled(term, part) for term, part in zip(terms, parts, strict=True))
+    order = np.r_[start:stop, others]
+    return LinearSystem.of(terms, problem.take(order), dual_form).regression
+
+
+def _rescaled(term: Term, part: Columns) -> Term:
+    return replace(term, back=part.back)
+
+
+@dataclass(frozen=True)
+class CrossFitted:
+    """A cross-fit of a linear problem, factorised: further integrands cost a few products.
+
+    Attributes:
+        regressions: one for all folds, or one for each, in which its rows come first.
+        folds: where each starts and stops.
+        note: how it is fitted.
+    """
+
+    regressions: tuple[Regression, ...]
+    folds: Folds
+    note: str = ""
+
+    def leave_out(self, f: Values) -> HeldOut:
+        """The residuals on every draw of the fit that left its fold out."""
+        if len(self.regressions) == 1:
+            return replace(self.regressions[0].leave_out(f, self.folds), note=self.note)
+        parts = [
+            made.leave_out(f[self._order(fold)], ((0, fold[1] - fold[0]),))
+            for made, fold in zip(self.regressions, self.folds, strict=True)
+        ]
+        xp = namespace(parts[0].residual)
+        residual, intercepts, variance = (
+            xp.concat([getattr(part, name) for part in parts], axis=0)
+            for name in ("residual", "intercepts", "variance")
+        )
+        return HeldOut(residual, self.note, intercepts, variance, self.folds)
+
+    def averaging(self) -> AnyArray:
+        r"""The weights $w$ with which the mean of the residuals is $w^\top f$: (n,)."""
+        if len(self.regressions) == 1:
+            return self.regressions[0].averaging(self.folds)
+        n = self.folds[-1][1]
+        total, weight = np.zeros(n), 0.0
+        for made, fold in zip(self.regressions, self.folds, strict=True):
+            size = fold[1] - fold[0]
+            share = size if made.root is None else float(np.sum(np.asarray(made.root)[:size]))
+            own = np.asarray(made.averaging(((0, size),)))
+            total[self._order(fold)] += share * own
+            weight += share
+        return total / weight
+
+    def _order(self, fold: tuple[int, int]) -> np.ndarray:
+        """The rows of a fold, then all others."""
+        start, stop = fold
+        return np.r_[start:stop, 0:start, stop : self.folds[-1][1]]

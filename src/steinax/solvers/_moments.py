@@ -3,7 +3,8 @@
 NumPy, not jax: on a CPU its product of a matrix with its own transpose is up to twice as fast.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -60,6 +61,29 @@ class Moments(NamedTuple):
         scaled[np.diag_indices_from(scaled)] += 8 * np.finfo(float).eps * len(size)
         w = np.linalg.solve(scaled, self.cross / size[:, None]) / size[:, None]
         return self.mean_f - self.mean @ w, w
+
+
+def fits_without_each(
+    parts: Sequence[Moments], penalty: np.ndarray, used: Sequence[np.ndarray] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cross-fitting by subtraction: the moments of all draws, less those of a fold, give its fit.
+
+    Args:
+        parts: the moments of each fold.
+        penalty: the matrix of the penalty on the coefficients, (p, p).
+        used: the columns of each fit; the coefficients of the others are zero.
+
+    Returns:
+        The intercepts of the fits, (fold, k), and their coefficients, (fold, p, k).
+    """
+    total = reduce(Moments.merge, parts)
+    intercepts, coef = [], np.zeros((len(parts), *total.cross.shape))
+    for i, part in enumerate(parts):
+        columns = np.arange(len(penalty)) if used is None else used[i]
+        train = total.without(part).only(columns)
+        intercept, coef[i, columns] = train.solve(penalty[np.ix_(columns, columns)])
+        intercepts.append(intercept)
+    return np.stack(intercepts), coef
 
 
 def moments(columns: np.ndarray, f: np.ndarray) -> Moments:

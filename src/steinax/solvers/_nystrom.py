@@ -1,19 +1,149 @@
+"""Kernels by landmarks: least squares from moments, in one pass over the draws."""
+
 from collections.abc import Iterator
-from functools import reduce
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
+from typing import ClassVar
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import block_diag
 
-from .._types import Key
-from ._base import AbstractSolver, HeldOut, Solution, linear_solution
-from ._linear_system import has_mean_square, linear_terms
-from ._moments import Moments, gathered_moments
-from ._nystrom_columns import NystromColumns, nystrom_terms
-from ._problem import Folds, Problem
-from ._selection import spread_out
+from .._linalg import namespace
+from .._types import AnyArray, Coefficients, Key, Points
+from ..families import Landmarks
+from ._base import AbstractSolver, Problem, Solution, linear_solution
+from ._exact import Term, has_mean_square, linear_terms
+from ._moments import Moments, fits_without_each, gathered_moments
+from ._regression import Folds, HeldOut
+
+CANDIDATES = 10  # draws looked at for every landmark
+
+
+def spread_out(x: AnyArray, count: int, key: Key | None = None) -> np.ndarray:
+    r"""The indices of `count` draws, each found with a chance that grows with its squared distance.
+
+    The distance is that to the landmarks before it (Arthur and Vassilvitskii, 2007). Up to ten draws
+    per landmark are looked at, evenly spaced, so that the cost, $O(10\, M^2 d)$, is not one of $n$.
+    """
+    n = len(x)
+    if n <= count:
+        return np.arange(n)
+    looked_at = Landmarks(CANDIDATES * count).choose(n)
+    chosen = _seeds(np.asarray(x)[looked_at], count, _generator(key))
+    return np.sort(looked_at[chosen])
+
+
+def _generator(key: Key | None) -> np.random.Generator:
+    if key is None:
+        return np.random.default_rng(0)
+    import jax
+
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().astype(np.uint32))
+
+
+def _seeds(x: np.ndarray, count: int, rng: np.random.Generator) -> list[int]:
+    chosen, size = [0], (x**2).sum(axis=1)
+
+    def squared(place: int) -> np.ndarray:
+        return np.maximum(size + size[place] - 2 * (x @ x[place]), 0.0)
+
+    distance = squared(0)
+    for chance in rng.uniform(size=count - 1):
+        below = np.cumsum(distance)
+        place = int(np.searchsorted(below, chance * below[-1], side="right").clip(0, len(x) - 1))
+        distance = np.minimum(distance, squared(place))
+        chosen.append(place)
+    return chosen
+
+
+class NystromColumns(eqx.Module):
+    r"""The features of narrow terms, then the kernel of the wide ones at the landmarks $S$."""
+
+    terms: tuple[Term, ...]
+    wide: tuple[bool, ...] = eqx.field(static=True)
+    landmarks: tuple[Points, Points]
+
+    @property
+    def states(self) -> tuple:
+        """The state of every term."""
+        return tuple(term.state for term in self.terms)
+
+    @property
+    def width(self) -> int:
+        """How many columns the wide terms have."""
+        return len(self.landmarks[0]) if any(self.wide) else 0
+
+    def centres(self) -> np.ndarray:
+        """The landmark that each column is centred on, -1 where there is none."""
+        dim, own = self.landmarks[0].shape[1], np.arange(len(self.landmarks[0]))
+        parts = [
+            own if term.family.is_whole_space else np.full(term.size(dim), -1)
+            for term in self._terms(False)
+        ]
+        return np.concatenate([*parts, own[: self.width]])
+
+    def matrix(self, x: Points, score: Points) -> AnyArray:
+        """The columns of some draws: narrow terms first."""
+        parts = [t.family.feature_matrix(t.state, x, score) for t in self._terms(False)]
+        if any(self.wide):
+            parts.append(self._kernel(x, score))
+        return namespace(*parts).concat(parts, axis=1)
+
+    def penalty(self) -> np.ndarray:
+        """The matrix of the penalty on their coefficients."""
+        dim = self.landmarks[0].shape[1]
+        parts = []
+        for term in self._terms(False):
+            own = term.gram(dim)
+            own = np.eye(term.size(dim)) if own is None else np.asarray(own)
+            parts.append(own * (0.0 if term.is_free else float(term.weight)))
+        if any(self.wide):
+            parts.append(np.asarray(self._kernel(*self.landmarks)))
+        return np.asarray(block_diag(*parts))
+
+    def coefficients(self, w: Coefficients) -> AnyArray:
+        """The coefficients of all terms, in their own order, from those of the columns."""
+        dim, used, parts = self.landmarks[0].shape[1], 0, []
+        own = w[len(w) - self.width :]
+        for term, wide in zip(self.terms, self.wide, strict=True):
+            if wide:
+                parts.append(term.from_dual(*self.landmarks, own))
+            else:
+                size = term.size(dim)
+                parts.append(w[used : used + size])
+                used += size
+        return namespace(*parts).concat(parts, axis=0)
+
+    def _terms(self, wide: bool) -> tuple[Term, ...]:
+        each = zip(self.terms, self.wide, strict=True)
+        return tuple(term for term, is_wide in each if is_wide is wide)
+
+    def _kernel(self, x: Points, score: Points) -> AnyArray:
+        parts = [term.kernel(x, score, *self.landmarks) for term in self._terms(True)]
+        return sum(parts[1:], parts[0])
+
+
+def nystrom_terms(
+    terms: tuple[Term, ...], count: int, landmarks: tuple[Points, Points]
+) -> NystromColumns:
+    """Columns for terms, the widest by their kernel.
+
+    A control functional is set up on the landmarks alone, and so evaluated at their cost. Any other
+    term with more than `count` coefficients goes by its kernel, if a penalty gives it one.
+    """
+    dim = landmarks[0].shape[1]
+    wide = tuple(
+        term.has_kernel and not term.family.is_whole_space and term.size(dim) > count
+        for term in terms
+    )
+    placed = tuple(
+        replace(term, state=term.family.setup(*landmarks)) if term.family.is_whole_space else term
+        for term in terms
+    )
+    return NystromColumns(placed, wide, landmarks)
+
 
 ROWS = 4096  # draws whose columns are in memory at once
 
@@ -41,45 +171,37 @@ class Nystrom(AbstractSolver):
     ((100, 2), True)
     """
 
+    references: ClassVar[tuple[str, ...]] = ("williams2001using",)
     count: int = eqx.field(static=True, default=800)
 
     def __check_init__(self) -> None:
         if self.count < 1:
             raise ValueError(f"Nystrom({self.count}): ask for at least one landmark.")
 
-    def solve(self, problem: Problem, key: Key) -> Solution:
+    def solve(self, problem: Problem, key: Key | None = None) -> Solution:
         made, index = self._columns(problem, key)
         whole = ((0, problem.x.shape[0]),)
         total = _gather(problem, made, whole)[0]
         intercept, w = total.solve(made.penalty())
-        coef = made.coefficients(jnp.asarray(w))
+        coef = made.coefficients(w)
         note = f"Nyström: {len(index)} landmarks, {problem.x.shape[0]} draws"
-        return linear_solution(problem, made.states, coef, jnp.asarray(intercept), note)
+        return linear_solution(problem, made.states, coef, intercept, note)
 
-    def crossfit(self, problem: Problem, folds: Folds, key: Key) -> HeldOut:
+    def crossfit(self, problem: Problem, folds: Folds, key: Key | None = None) -> HeldOut:
         n = problem.x.shape[0]
         made, index = self._columns(problem, key, count=n - n / len(folds))
         parts = _gather(problem, made, folds)
-        total, penalty = reduce(Moments.merge, parts), made.penalty()
-        centres = made.centres()
-        solved, intercepts = [], []
-        for part, (start, stop) in zip(parts, folds, strict=True):
+        centres, used = made.centres(), []
+        for start, stop in folds:
             inside = (index >= start) & (index < stop)
-            used = np.flatnonzero((centres < 0) | ~inside[centres])
-            train = total.without(part).only(used)
-            intercept, own = train.solve(penalty[np.ix_(used, used)])
-            w = np.zeros_like(total.cross)
-            w[used] = own
-            solved.append(w)
-            intercepts.append(intercept)
-        rest = [f - a @ solved[fold] for fold, a, f, _ in _pieces(problem, made, folds)]
+            used.append(np.flatnonzero((centres < 0) | ~inside[centres]))
+        intercepts, coef = fits_without_each(parts, made.penalty(), used)
+        residuals = [f - a @ coef[fold] for fold, a, f, _ in _pieces(problem, made, folds)]
         note = f"Nyström: {len(index)} landmarks, {n} draws"
-        return HeldOut(
-            jnp.asarray(np.concatenate(rest)), note, intercepts=jnp.asarray(np.stack(intercepts))
-        )
+        return HeldOut(np.concatenate(residuals), note, intercepts, folds=folds)
 
     def _columns(
-        self, problem: Problem, key: Key, count: float | None = None
+        self, problem: Problem, key: Key | None, count: float | None = None
     ) -> tuple[NystromColumns, np.ndarray]:
         if has_mean_square(problem):
             raise ValueError(
@@ -87,7 +209,7 @@ class Nystrom(AbstractSolver):
                 "NativeNorm, or Stochastic()."
             )
         index = spread_out(problem.x, self.count, key)
-        landmarks = (jnp.asarray(problem.x)[index], jnp.asarray(problem.score)[index])
+        landmarks = (np.asarray(problem.x)[index], np.asarray(problem.score)[index])
         return nystrom_terms(linear_terms(problem, count), self.count, landmarks), index
 
 
@@ -107,7 +229,5 @@ def _pieces(
     for fold, (start, stop) in enumerate(folds):
         for here in range(start, stop, rows):
             there = min(here + rows, stop)
-            # one length for all, so that one compilation serves them
-            at = np.minimum(np.arange(here, here + rows), len(f) - 1)
-            a = np.asarray(made.matrix(problem.x[at], problem.score[at]))[: there - here]
+            a = np.asarray(made.matrix(problem.x[here:there], problem.score[here:there]))
             yield fold, a, f[here:there], None if squares is None else squares[here:there]

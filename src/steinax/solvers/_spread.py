@@ -9,10 +9,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from .._precision import to_numpy
 from .._types import Key, PyTree
 from ._auto import Auto
-from ._base import AbstractSolver, HeldOut, Solution
-from ._problem import Folds, Problem
+from ._base import AbstractSolver, Problem, Solution
+from ._regression import Folds, HeldOut
 
 AXIS = "data"  # of the mesh, along which draws are spread
+ARRAYS = ("residual", "intercepts", "variance", "unseen")  # of what is held out
 
 
 class Spread(AbstractSolver):
@@ -38,15 +39,19 @@ class Spread(AbstractSolver):
     solver: AbstractSolver = Auto()
     mesh: Mesh | None = eqx.field(static=True, default=None)
 
-    def solve(self, problem: Problem, key: Key) -> Solution:
+    def references_for(self, problem: Problem) -> tuple[str, ...]:
+        return self.solver.references_for(problem)
+
+    def solve(self, problem: Problem, key: Key | None = None) -> Solution:
         mesh = self._devices(problem)
         found = self.solver.solve(_spread(problem, mesh), key)
         return replace(_collected(found, mesh), note=_note(mesh, found.note))
 
-    def crossfit(self, problem: Problem, folds: Folds, key: Key) -> HeldOut:
+    def crossfit(self, problem: Problem, folds: Folds, key: Key | None = None) -> HeldOut:
         mesh = self._devices(problem)
         held = self.solver.crossfit(_spread(problem, mesh), folds, key)
-        return replace(_collected(held, mesh), note=_note(mesh, held.note))
+        arrays = {name: getattr(held, name) for name in ARRAYS}
+        return replace(held, **_collected(arrays, mesh), note=_note(mesh, held.note))
 
     def _devices(self, problem: Problem) -> Mesh:
         devices = jax.devices() if self.mesh is None else self.mesh.devices.ravel()

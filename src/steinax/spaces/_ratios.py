@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from .._types import AnyArray, Point
 from ..adapters._pytrees import over_draws
 from ..data import AbstractSpace
-from ..data._arrays import as_chains
+from ..data._sample import as_chains
 
 LARGEST = 1e12  # a ratio; a Gibbs sampler would flip here for sure, to the twelfth digit
 

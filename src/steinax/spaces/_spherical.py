@@ -6,8 +6,8 @@ import jax.numpy as jnp
 
 from .._types import Point, Points, PyTree
 from ..families import AbstractLinearFamily
-from ..families._linear import check_potentials
-from ..families._monomials import layers
+from ..families._base import check_potentials
+from ..families._polynomial import layers
 from ..operators import AbstractOperator, SphereLangevin
 
 

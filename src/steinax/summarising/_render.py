@@ -1,24 +1,110 @@
-"""The summary as a table that fits the terminal."""
+"""The table of a summary: digits, lines below it, data frames."""
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from .._show import GAP, bare_table, plain_text, shortened
-from ._digits import formatted
+import numpy as np
+
+from .._show import GAP, bare_table, count, plain_text, shortened
 
 if TYPE_CHECKING:
     import pandas
+    import rich.table
+    import xarray
     from rich.table import Table
+
+
+MOST = 10  # significant digits: who needs more takes the number itself
+FINEST = 1e-10  # of a standard deviation: the same, for a mean near zero
+VERIFIED = "scores_verified"  # an attribute of the table: whether digits may rest on the scores
+PAIRS = {
+    "mean": "mcse_mean",
+    "sd": "mcse_sd",
+    "plain_mean": "plain_mcse_mean",
+    "plain_sd": "plain_mcse_sd",
+}
+
+
+def formatted(frame: "pandas.DataFrame") -> dict[str, dict[str, str]]:
+    """How each number is shown, by column and row.
+
+    An error has two significant digits, a mean or standard deviation as many places as twice its error;
+    ArviZ stops at six significant digits, which is too early for controlled numbers, and here it is ten.
+    R-hat has two places, effective sample sizes none, and all else what ArviZ's `stats.round_to` says.
+
+    Args:
+        frame: the table, a row for each parameter.
+    """
+    from arviz_base import rcParams
+
+    digits = rcParams["stats.round_to"]
+    shown = {}
+    for column in frame.columns:
+        numbers = frame[column].to_numpy(float)
+        error = PAIRS.get(column, f"mcse_{column}")
+        if error in frame.columns:
+            scale = frame[_scale(column)].to_numpy(float) if _scale(column) in frame else 0.0
+            errors = np.maximum(frame[error].to_numpy(float), FINEST * scale)
+            if not frame.attrs.get(VERIFIED, True) and f"plain_{error}" in frame.columns:
+                errors = np.fmax(errors, frame[f"plain_{error}"].to_numpy(float))
+            unsure = "2g" if column in PAIRS else digits  # where the error is missing
+            cells = [_by_error(*pair, unsure) for pair in zip(numbers, errors, strict=True)]
+        elif column == "r_hat":
+            cells = [f"{number:.2f}" for number in numbers]
+        elif column.startswith("ess"):
+            cells = list(map(count, numbers))
+        elif column == "worth":
+            cells = list(map(times, numbers))
+        else:
+            cells = [_rounded(number, digits) for number in numbers]
+        shown[column] = dict(zip(frame.index, cells, strict=True))
+    return shown
+
+
+def _scale(column: str) -> str:
+    return "plain_sd" if column.startswith("plain") else "sd"
+
+
+def _by_error(number: float, error: float, digits: int | str) -> str:
+    from arviz_stats.base.stats_utils import get_decimal_places_from_se
+
+    if not np.isfinite(number):
+        return str(number)
+    if not np.isfinite(error):
+        return _rounded(number, digits)
+    places = get_decimal_places_from_se(error)
+    if places < 0:
+        return f"{number:.2e}"
+    return _general(round(number, places))
+
+
+def _rounded(number: float, digits: int | str) -> str:
+    from arviz_stats.base.stats_utils import round_num
+
+    return _general(float(round_num(number, digits)))
+
+
+def _general(number: float) -> str:
+    """Without zeros at its end, or a sign before nothing."""
+    return f"{number + 0.0:.{MOST}g}"
+
+
+def times(number: float) -> str:
+    """How many times as many draws."""
+    return f"{number:.1f}" if number < 9.95 else count(number)
+
 
 # As there is room. What was gained comes first, then what tells whether to believe it.
 FIRST = (
     *("mean", "mcse_mean", "plain_mean", "plain_mcse_mean", "worth", "r_hat", "sd", "lb", "ub"),
     *("mcse_sd", "ess_bulk", "ess_tail", "ess", "plain_sd", "plain_mcse_sd"),
+    *("mcse_lb", "mcse_ub", "plain_lb", "plain_ub"),
 )
 # From left to right: the mean and what is known of it, the standard deviation, the draws.
 ORDER = (
     *("mean", "mcse_mean", "plain_mean", "plain_mcse_mean", "worth", "ess", "sd", "mcse_sd"),
-    *("plain_sd", "plain_mcse_sd", "lb", "ub", "ess_bulk", "ess_tail", "r_hat"),
+    *("plain_sd", "plain_mcse_sd", "lb", "mcse_lb", "ub", "mcse_ub", "plain_lb", "plain_ub"),
+    *("ess_bulk", "ess_tail", "r_hat"),
 )
 NAMES = 3  # the part of the width, one in so many, that long names may take
 SUSPECT = 1.01  # of R-hat
@@ -86,7 +172,11 @@ def _fitting(frame: "pandas.DataFrame", cells: dict, width: int) -> tuple[list[s
 
 def _place(column: str, order: tuple[str, ...]) -> int:
     """Where a column stands; that of an interval's bound has kind and probability in its name."""
-    return order.index(column if column in order else column.rpartition("_")[2])
+    if column in order:
+        return order.index(column)
+    before = column.partition("_")[0]
+    end = column.rpartition("_")[2]
+    return order.index(f"{before}_{end}" if before in ("mcse", "plain") else end)
 
 
 def _heading(column: str) -> str:
@@ -120,3 +210,62 @@ def _caption(frame: "pandas.DataFrame", hidden: list[str], rows: int | None) -> 
     if hidden:
         lines.append(f"no room for {', '.join(hidden)}")
     return "\n".join([*lines, *filter(None, [frame.attrs.get("steinax", "")])])
+
+
+type Format = Literal["wide", "long", "xarray", "rich"]
+FORMATS = get_args(Format.__value__)
+
+
+def output(
+    whole: "xarray.Dataset", fmt: str, round_to: int | str | None
+) -> "pandas.DataFrame | xarray.Dataset | rich.table.Table":
+    """A Dataset with a dimension `summary` as a Dataset, a frame or a table.
+
+    Digits that follow the errors are a matter of display: only the wide formats have them.
+    """
+    from arviz_base import dataset_to_dataframe, rcParams
+
+    automatic = round_to == "auto"
+    digits = rcParams["stats.round_to"] if round_to is None else round_to
+    exact = automatic or digits in ("none", "None")
+    if fmt == "xarray":
+        return whole if exact else _rounded_dataset(whole, digits)
+    if fmt == "long":
+        frame = whole.to_dataframe().reset_index().set_index("summary")
+        frame.index = list(frame.index)
+        frame = frame if exact else _rounded_frame(frame, digits, list(whole.data_vars))
+        frame.attrs.update(whole.attrs)
+        return frame
+    frame = dataset_to_dataframe(whole, sample_dims=["summary"]).T
+    if not exact:
+        frame = _rounded_frame(frame, digits, list(frame.columns))
+    frame.attrs.update(whole.attrs)
+    return _shown(frame, automatic, fmt)
+
+
+def _shown(
+    frame: "pandas.DataFrame", automatic: bool, fmt: str
+) -> "pandas.DataFrame | rich.table.Table":
+    if fmt == "rich":
+        return render(frame)
+    if not automatic:
+        return frame
+    from ._frame import SummaryFrame
+
+    made = SummaryFrame(frame, fmt_map=formatted(frame))
+    made.attrs.update(frame.attrs)
+    return made
+
+
+def _rounded_dataset(whole: "xarray.Dataset", digits: Any) -> "xarray.Dataset":
+    import xarray
+    from arviz_stats.base.stats_utils import round_num
+
+    return xarray.apply_ufunc(round_num, whole, digits, vectorize=True, keep_attrs=True)
+
+
+def _rounded_frame(frame: "pandas.DataFrame", digits: Any, columns: list) -> "pandas.DataFrame":
+    from arviz_stats.base.stats_utils import round_num
+
+    rounded = frame[columns].map(lambda number: round_num(number, digits))
+    return frame.assign(**{str(name): rounded[name] for name in columns})

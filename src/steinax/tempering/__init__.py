@@ -1,7 +1,6 @@
 """The log evidence of a model, from draws at several inverse temperatures."""
 
-from ._evidence import evidence
-from ._methods import AbstractMethod, SteppingStones, ThermodynamicIntegration, Trapezium
+from ._evidence import AbstractMethod, SteppingStones, ThermodynamicIntegration, Trapezium, evidence
 from ._result import Evidence
 from ._tempered import Tempered
 

@@ -3,11 +3,11 @@ import shutil
 import equinox as eqx
 import numpy as np
 
-from .._show import bare_table, html_table, plain_text
+from .._show import bare_table, beside_plain, html_table, plain_text
 from .._types import AnyArray
 from ..chains import t_quantile
 from ..estimation import Estimate
-from ..estimation._table import HEADINGS, beside_plain
+from ..estimation._result import HEADINGS
 
 
 class Evidence(eqx.Module):

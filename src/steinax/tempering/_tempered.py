@@ -10,8 +10,7 @@ from .._types import AnyArray
 from ..adapters._logdensity import density_and_score
 from ..adapters._pytrees import over_draws
 from ..data import Sample
-from ..data._arrays import as_chains, as_reals
-from ..data._sample import as_names
+from ..data._sample import as_chains, as_names, as_reals
 
 
 class Tempered(eqx.Module):

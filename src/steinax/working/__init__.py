@@ -4,8 +4,8 @@ Nothing here knows what a draw is: `gather` calls a function on each piece and g
 order. Streams and farms of posteriors are built on it.
 """
 
-from ._errors import CorruptChunkError, NotKeptWarning, OtherRunError, WorkerLostError
 from ._gather import gather
+from ._keeping import CorruptChunkError, NotKeptWarning, OtherRunError, WorkerLostError
 
 __all__ = [
     "CorruptChunkError",

@@ -9,9 +9,8 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from .._require import require
-from ._errors import WorkerLostError
-from ._keeping import Kept
-from ._notes import piece_note
+from ._gather import piece_note
+from ._keeping import Kept, WorkerLostError
 
 IN_FLIGHT = 3  # pieces per thread of a worker: one is worked on, two wait or travel
 RETRIES = 2  # of a piece that raised an error, which may have been the network's

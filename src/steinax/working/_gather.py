@@ -1,14 +1,120 @@
-"""One call for many pieces of work: on threads or on a cluster, kept on disk or not."""
+"""Work on many pieces: by threads, processes or a cluster."""
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any
 
 from .._progress import progress
 from ._keeping import Kept
-from ._notes import piece_note
-from ._threads import default_threads, on_threads
+
+
+def piece_note(place: int, piece: object, total: int, what: str) -> str:
+    """One line for `add_note`.
+
+    >>> piece_note(3, slice(30, 40), 10, "streaming")
+    'streaming: piece 3 of 10 (from 0), slice(30, 40, None)'
+    """
+    return f"{what or 'working'}: piece {place} of {total} (from 0), {repr(piece)[:200]}"
+
+
+class _Limit:
+    """The first to come sets the limit and the last to go lifts it, in whatever order they go."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limits: Any = None
+
+    def enter(self) -> None:
+        try:
+            from threadpoolctl import threadpool_limits
+        except ModuleNotFoundError:
+            return
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._limits = threadpool_limits(1, user_api="blas")
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users = max(0, self._users - 1)
+            if self._users == 0 and self._limits is not None:
+                self._limits.restore_original_limits()
+                self._limits = None
+
+
+_LIMIT = _Limit()  # of the process, as are the threads of BLAS
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread in this process, if threadpoolctl is installed.
+
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    _LIMIT.enter()
+    try:
+        yield
+    finally:
+        _LIMIT.leave()
+
+
+IN_FLIGHT = 2  # pieces per thread: one is worked on, one waits
+
+
+def usable_cores() -> int:
+    """The cores that this process may use, which is less than the machine has if it is pinned.
+
+    >>> usable_cores() >= 1
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def default_threads() -> int:
+    """One thread per usable core, if BLAS can be held to one thread in each; else one.
+
+    Without threadpoolctl every thread would start as many BLAS threads as there are cores. Then
+    one piece after the other, with BLAS on all cores, is faster and takes less memory.
+    """
+    try:
+        import threadpoolctl  # noqa: F401
+    except ModuleNotFoundError:
+        return 1
+    return usable_cores()
+
+
+def on_threads[P, R](
+    work: Callable[[int, P], R], pieces: Sequence[P], threads: int
+) -> Generator[R, None, None]:
+    """The results of `work(place, piece)` in the order of the pieces.
+
+    With one thread this is a loop, and BLAS is left as it is.
+    """
+    if threads == 1:
+        for place, piece in enumerate(pieces):
+            yield work(place, piece)
+        return
+    with one_blas_thread(), ThreadPoolExecutor(threads, "steinax") as pool:
+        waiting = ((place, piece) for place, piece in enumerate(pieces))
+        flying: deque[Future[R]] = deque()
+        try:
+            for place, piece in islice(waiting, IN_FLIGHT * threads):
+                flying.append(pool.submit(work, place, piece))
+            while flying:
+                yield flying.popleft().result()
+                for place, piece in islice(waiting, 1):
+                    flying.append(pool.submit(work, place, piece))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def gather[P, R](
@@ -91,6 +197,3 @@ def _watched[R](
         for result in results:
             ticker.advance()
             yield result
-
-
-__all__ = ["gather"]

@@ -1,0 +1,297 @@
+"""What to cite: the papers behind what an estimate used.
+
+A class names the papers behind it by their keys, in an attribute `references`; the entries are below.
+"""
+
+import re
+from dataclasses import dataclass, fields, is_dataclass
+from importlib.metadata import version
+
+ENTRIES = r"""
+Stein control variates in one framework
+@misc{si2020scalable,
+  author = {Shijing Si and Chris J. Oates and Andrew B. Duncan and Lawrence Carin and
+    Fran{\c c}ois-Xavier Briol},
+  title = {Scalable Control Variates for {Monte Carlo} Methods via Stochastic Optimization},
+  year = {2020}, eprint = {2006.07487}, archiveprefix = {arXiv},
+}
+
+polynomials
+@article{assaraf1999zero,
+  author = {Roland Assaraf and Michel Caffarel},
+  title = {Zero-Variance Principle for {Monte Carlo} Algorithms},
+  year = {1999}, journal = {Physical Review Letters}, volume = {83}, number = {23}, pages = {4682},
+  doi = {10.1103/PhysRevLett.83.4682},
+}
+
+polynomials
+@article{mira2013zero,
+  author = {Antonietta Mira and Reza Solgi and Daniele Imparato},
+  title = {Zero Variance {Markov} Chain {Monte Carlo} for {Bayesian} Estimators},
+  year = {2013}, journal = {Statistics and Computing}, volume = {23}, pages = {653--662},
+  doi = {10.1007/s11222-012-9344-6},
+}
+
+polynomials with a penalty
+@misc{south2018regularized,
+  author = {Leah F. South and Chris J. Oates and Antonietta Mira and Christopher Drovandi},
+  title = {Regularized Zero-Variance Control Variates},
+  year = {2018}, eprint = {1811.05073}, archiveprefix = {arXiv},
+}
+
+kernels
+@article{oates2017control,
+  author = {Chris J. Oates and Mark Girolami and Nicolas Chopin},
+  title = {Control Functionals for {Monte Carlo} Integration},
+  year = {2017}, journal = {Journal of the Royal Statistical Society: Series B}, volume = {79},
+  number = {3}, pages = {695--718}, doi = {10.1111/rssb.12185},
+}
+
+a kernel on top of a polynomial
+@article{south2022semi,
+  author = {Leah F. South and Toni Karvonen and Chris Nemeth and Mark Girolami and Chris J. Oates},
+  title = {Semi-Exact Control Functionals from {Sard's} Method},
+  year = {2022}, journal = {Biometrika}, volume = {109}, number = {2}, pages = {351--367},
+  url = {https://academic.oup.com/biomet/article/109/2/351/6309456},
+}
+
+neural networks
+@misc{zhu2018neural,
+  author = {Zhanxing Zhu and Ruosi Wan and Mingjun Zhong},
+  title = {Neural Control Variates for Variance Reduction},
+  year = {2018}, eprint = {1806.00159}, archiveprefix = {arXiv},
+}
+
+random features
+@inproceedings{rahimi2007random,
+  author = {Ali Rahimi and Benjamin Recht},
+  title = {Random Features for Large-Scale Kernel Machines},
+  year = {2007}, booktitle = {Advances in Neural Information Processing Systems}, volume = {20},
+}
+
+the operator on counts
+@article{chen1975poisson,
+  author = {Louis H. Y. Chen},
+  title = {Poisson Approximation for Dependent Trials},
+  year = {1975}, journal = {The Annals of Probability}, volume = {3}, number = {3},
+  pages = {534--545}, doi = {10.1214/aop/1176996359},
+}
+
+the operator on binary vectors
+@article{bresler2019stein,
+  author = {Guy Bresler and Dheeraj Nagaraj},
+  title = {{Stein's} Method for Stationary Distributions of {Markov} Chains and Application to
+    {Ising} Models},
+  year = {2019}, journal = {The Annals of Applied Probability}, volume = {29}, number = {5},
+  pages = {3230--3265},
+}
+
+Stein identities of discrete distributions
+@inproceedings{yang2018goodness,
+  author = {Jiasen Yang and Qiang Liu and Vinayak Rao and Jennifer Neville},
+  title = {Goodness-of-Fit Testing for Discrete Distributions via {Stein} Discrepancy},
+  year = {2018}, booktitle = {Proceedings of the 35th International Conference on Machine Learning},
+  series = {Proceedings of Machine Learning Research}, volume = {80}, pages = {5561--5570},
+}
+
+the operator of a diffusion
+@article{gorham2019measuring,
+  author = {Jackson Gorham and Andrew B. Duncan and Sebastian J. Vollmer and Lester Mackey},
+  title = {Measuring Sample Quality with Diffusions},
+  year = {2019}, journal = {The Annals of Applied Probability}, volume = {29}, number = {5},
+  eprint = {1611.06972}, archiveprefix = {arXiv},
+}
+
+a network that has seen other tasks
+@misc{sun2023meta,
+  author = {Zhuo Sun and Chris J. Oates and Fran{\c c}ois-Xavier Briol},
+  title = {Meta-learning Control Variates: Variance Reduction with Limited Data},
+  year = {2023}, eprint = {2303.04756}, archiveprefix = {arXiv},
+}
+
+related integrals, fitted together
+@misc{sun2021vector,
+  author = {Zhuo Sun and Alessandro Barp and Fran{\c c}ois-Xavier Briol},
+  title = {Vector-Valued Control Variates},
+  year = {2021}, eprint = {2109.08944}, archiveprefix = {arXiv},
+}
+
+the solver Nystrom
+@inproceedings{williams2001using,
+  author = {Christopher K. I. Williams and Matthias Seeger},
+  title = {Using the {Nystr{\"o}m} Method to Speed Up Kernel Machines},
+  year = {2001}, booktitle = {Advances in Neural Information Processing Systems}, volume = {13},
+  pages = {682--688},
+}
+
+the stochastic solver, Point-SAGA
+@inproceedings{defazio2016simple,
+  author = {Aaron Defazio},
+  title = {A Simple Practical Accelerated Method for Finite Sums},
+  year = {2016}, booktitle = {Advances in Neural Information Processing Systems}, volume = {29},
+  pages = {676--684},
+}
+
+cross-fitting
+@article{chernozhukov2018double,
+  author = {Victor Chernozhukov and Denis Chetverikov and Mert Demirer and Esther Duflo and
+    Christian Hansen and Whitney Newey and James Robins},
+  title = {Double/Debiased Machine Learning for Treatment and Structural Parameters},
+  year = {2018}, journal = {The Econometrics Journal}, volume = {21}, number = {1},
+  pages = {C1--C68}, doi = {10.1111/ectj.12097},
+}
+
+thinned draws
+@article{riabiz2022optimal,
+  author = {Marina Riabiz and Wilson Ye Chen and Jon Cockayne and Pawel Swietach and Steven A.
+    Niederer and Lester Mackey and Chris J. Oates},
+  title = {Optimal Thinning of {MCMC} Output},
+  year = {2022}, journal = {Journal of the Royal Statistical Society: Series B}, volume = {84},
+  number = {4}, pages = {1059--1081}, doi = {10.1111/rssb.12503},
+}
+
+effective sample sizes and R-hat
+@article{vehtari2021rank,
+  author = {Aki Vehtari and Andrew Gelman and Daniel Simpson and Bob Carpenter and Paul-Christian
+    B{\"u}rkner},
+  title = {Rank-Normalization, Folding, and Localization: An Improved {R-hat} for Assessing
+    Convergence of {MCMC}},
+  year = {2021}, journal = {Bayesian Analysis}, volume = {16}, number = {2}, pages = {667--718},
+  doi = {10.1214/20-BA1221},
+}
+
+how heavy the tails are, in the audit
+@article{vehtari2024pareto,
+  author = {Aki Vehtari and Daniel Simpson and Andrew Gelman and Yuling Yao and Jonah Gabry},
+  title = {{Pareto} Smoothed Importance Sampling},
+  year = {2024}, journal = {Journal of Machine Learning Research}, volume = {25}, number = {72},
+  pages = {1--58}, url = {https://jmlr.org/papers/v25/19-556.html},
+}
+"""  # a line that says what for, and the entry: BibTeX ignores what stands between entries
+SOFTWARE = r"""the software
+@software{steinax,
+  author = {{The steinax developers}},
+  title = {steinax: Stein Control Variates for {Markov} Chain {Monte Carlo}},
+  version = {VERSION},
+}"""
+METHOD = "si2020scalable"
+SEMI_EXACT = "south2022semi"
+FIELD = re.compile(r"(\w+) = \{((?:[^{}]|\{[^{}]*\})*)\}")
+LETTERS = {r"{\c c}": "ç", r"{\"o}": "ö", r"{\"u}": "ü"}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A paper or a program to cite.
+
+    Attributes:
+        reason: what it is cited for.
+        bibtex: the entry for a bibliography, in ASCII.
+
+    >>> print(citations().references[1])
+    Shijing Si, Chris J. Oates, Andrew B. Duncan, Lawrence Carin and François-Xavier Briol (2020). ...
+    """
+
+    reason: str
+    bibtex: str
+
+    @property
+    def key(self) -> str:
+        """The key of the entry."""
+        return self.bibtex[self.bibtex.index("{") + 1 : self.bibtex.index(",")]
+
+    def __str__(self) -> str:
+        """Authors, year, title, and where it was published and can be found."""
+        text = " ".join(self.bibtex.split())
+        for command, letter in LETTERS.items():
+            text = text.replace(command, letter)
+        field = {name: re.sub("[{}]", "", value) for name, value in FIELD.findall(text)}
+        *first, last = field["author"].split(" and ")
+        names = f"{', '.join(first)} and {last}" if first else last
+        year = f" ({field['year']})" if "year" in field else ""
+        where = field.get("journal", field.get("booktitle", ""))
+        where += f" {field['volume']}" if "volume" in field else ""
+        where += f"({field['number']})" if "number" in field else ""
+        where += f", {field['pages'].replace('--', '-')}" if "pages" in field else ""
+        link = f"https://doi.org/{field['doi']}" if "doi" in field else field.get("url", "")
+        link = f"arXiv:{field['eprint']}" if "eprint" in field else link
+        which = f"Version {field['version']}" if "version" in field else ""
+        parts = (names + year, field["title"], where, which, link)
+        return ". ".join(part for part in parts if part) + "."
+
+
+@dataclass(frozen=True)
+class Citations:
+    """The software and the papers behind an estimate: print it, or take `bibtex`.
+
+    Attributes:
+        references: in the order in which they should be read.
+
+    >>> import steinax as sx
+    >>> "2006.07487" in sx.citations().bibtex
+    True
+    """
+
+    references: tuple[Reference, ...]
+
+    @property
+    def bibtex(self) -> str:
+        """All entries, for a file `references.bib`."""
+        return "\n\n".join(reference.bibtex for reference in self.references)
+
+    def __len__(self) -> int:
+        return len(self.references)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"For {each.reason}:\n  {each}" for each in self.references)
+
+
+def citations(used: object = None) -> Citations:
+    """List what to cite for an estimate: the software and the papers of what was used.
+
+    Of an automatic choice these are the papers of the candidates that got a weight, not of all that
+    were tried.
+
+    Args:
+        used: what `estimate`, `weigh` or `evidence` returned, or a family, an operator or a solver; by
+            default the software and its method alone.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(4, 250, 1))
+    >>> found = sx.citations(sx.estimate("x", sx.Sample(x, -x), sx.Polynomial(1)))
+    >>> [reference.key for reference in found.references][2:4]
+    ['assaraf1999zero', 'mira2013zero']
+    """
+    keys = references_of(used)
+    if used is not None and not keys and not hasattr(used, "references"):
+        raise TypeError(
+            f"a {type(used).__name__} has no references: give citations what estimate or weigh returned, "
+            "a family or a solver, or nothing for the software and its method."
+        )
+    papers = [_reference(entry) for entry in ENTRIES.strip().split("\n\n")]
+    wanted = [paper for paper in papers if paper.key in {METHOD, *keys}]
+    return Citations((_reference(SOFTWARE.replace("VERSION", version("steinax"))), *wanted))
+
+
+def references_of(*used: object) -> tuple[str, ...]:
+    """Collect the keys of the references of some objects and of the objects that they hold."""
+    keys: dict[str, None] = {}
+    for item in used:
+        held: tuple[object, ...] = item if isinstance(item, tuple) else ()
+        if is_dataclass(item) and not isinstance(item, type):  # equinox modules are dataclasses
+            keys |= dict.fromkeys(getattr(item, "references", ()))
+            held = tuple(getattr(item, field.name, None) for field in fields(item))
+        keys |= dict.fromkeys(references_of(*held)) if held else {}
+    return tuple(keys)
+
+
+def references_of_sum(*terms: object) -> tuple[str, ...]:
+    """Collect the same for terms that are fitted together: a kernel and a polynomial have a paper."""
+    keys = references_of(*terms)
+    both = {"mira2013zero", "oates2017control"} <= set(keys)
+    return (*keys, SEMI_EXACT) if both else keys
+
+
+def _reference(text: str) -> Reference:
+    reason, entry = text.split("\n", 1)
+    return Reference(reason, re.sub(r"\}, (?=\w+ = )", "},\n  ", entry))

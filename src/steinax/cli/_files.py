@@ -1,0 +1,200 @@
+"""Samples read from files, and results written to them."""
+
+import csv
+import glob
+import io
+import json
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ..data import Sample
+
+
+HDF5 = b"\x89HDF\r\n\x1a\n"  # netCDF 4
+CLASSIC = b"CDF"  # netCDF 3
+ZIP = b"PK\x03\x04"  # a zarr store in one file
+STAN = (b"#", b"lp__")
+ZARR = ("zarr.json", ".zgroup", ".zmetadata")
+CMDSTAN = "cmdstan"
+
+
+def check_files(files: Sequence[str]) -> list[str]:
+    """Refuse files that are missing or of no known kind, before anything heavy is imported.
+
+    Returns:
+        Those that are not CSV files of CmdStan: one at most.
+    """
+    kinds = {name: _kind(Path(name)) for name in files}
+    alone = [name for name, kind in kinds.items() if kind != CMDSTAN]
+    if alone and len(files) > 1:
+        raise ValueError(
+            f"{alone[0]} is not one of CmdStan's CSV files, and only those can be more than one: name one "
+            "netCDF file or zarr store, or CSV files alone."
+        )
+    return alone
+
+
+def read_sample(files: Sequence[str]) -> "Sample":
+    """The sample in a netCDF file, in a zarr store, or in CSV files of CmdStan; not yet audited."""
+    from .._progress import progress
+
+    alone = check_files(files)
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    with progress(f"reading {Path(files[0]).name}{more}"):
+        if alone:
+            from ..adapters import from_arviz
+
+            return from_arviz(files[0], audit=False)
+        from ..adapters._cmdstan import from_cmdstan
+
+        return from_cmdstan(list(files))
+
+
+def is_zarr(path: Path) -> bool:
+    """Whether a folder is a zarr store."""
+    return any((path / name).exists() for name in ZARR)
+
+
+def _kind(path: Path) -> str:
+    """By what is inside, since R, Python and people give files different endings."""
+    if path.is_dir():
+        return _kind_of_folder(path)
+    if not path.exists():
+        if glob.has_magic(str(path)):  # not expanded, as on Windows
+            return CMDSTAN
+        raise FileNotFoundError(f"there is no file {path}: check the path.")
+    start = _start(path)
+    if start == HDF5:
+        return "netCDF"
+    if start.startswith(CLASSIC):
+        raise ValueError(
+            f"{path} is of the old kind of netCDF, version 3, which has no groups: save it again from "
+            'ArviZ, by data.to_netcdf(path, engine="h5netcdf").'
+        )
+    if start.startswith(ZIP):
+        return "zarr"
+    if start.startswith(STAN):
+        return CMDSTAN
+    raise ValueError(
+        f"{path} is {'empty' if not start else 'neither netCDF nor zarr nor a CSV file of CmdStan'}: give "
+        "the file that the sampler wrote."
+    )
+
+
+def _kind_of_folder(path: Path) -> str:
+    if is_zarr(path):
+        return "zarr"
+    if any(_start(file).startswith(STAN) for file in path.glob("*.csv")):
+        return CMDSTAN
+    raise ValueError(
+        f"the folder {path} is no zarr store and holds no CSV files of CmdStan: name the file itself, or "
+        "the folder that CmdStan wrote to."
+    )
+
+
+def _start(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(8)
+
+
+WIDTH = 120  # of what is not read on a terminal
+
+
+def format_of(options: Any) -> str:
+    """What to write: as asked for, or by the ending of the file, or else a table."""
+    ending = Path(options.output or "").suffix.removeprefix(".")
+    return options.format or (ending if ending in ("json", "csv") else "table")
+
+
+def write(text: str, options: Any) -> None:
+    """Print the text, or write it to the file that was named."""
+    text = text if text.endswith("\n") else text + "\n"
+    if options.output is None:
+        known = sys.stdout.encoding or "utf-8"  # a terminal may not know every letter
+        sys.stdout.write(text.encode(known, "replace").decode(known))
+    else:
+        Path(options.output).write_text(text, encoding="utf-8")
+
+
+def deliver(
+    options: Any,
+    answer: Callable[[], Mapping[str, Any]],
+    rows: Callable[[], Sequence[Mapping[str, Any]]],
+    table: Callable[[int], "RenderableType"],
+) -> None:
+    """Write an answer in the form that is asked for; the others are not made.
+
+    Args:
+        options: of the command.
+        answer: all of it, for JSON.
+        rows: of the table, for CSV.
+        table: for people, of a given width.
+    """
+    kind = format_of(options)
+    if kind == "json":
+        write(as_json(answer()), options)
+    elif kind == "csv":
+        write(as_csv(rows()), options)
+    else:
+        _print_table(table(_width_of(options)), options)
+
+
+def _print_table(table: "RenderableType", options: Any) -> None:
+    """Print a table; in colour on a terminal only."""
+    from rich.console import Console
+
+    from .._show import plain_text
+
+    width = _width_of(options)
+    if options.output is None and sys.stdout.isatty():
+        Console(width=width).print(table)
+    else:
+        write(plain_text(table, width), options)
+
+
+def _width_of(options: Any) -> int:
+    """How many columns a table may have: COLUMNS says, or the terminal."""
+    seen = options.output is None and sys.stdout.isatty()
+    return shutil.get_terminal_size((80 if seen else WIDTH, 24)).columns
+
+
+def as_json(answer: Mapping[str, Any]) -> str:
+    """JSON with all digits; what JSON has no number for is null."""
+    return json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """CSV with all digits, a column for each key of the first row; what is not a number is left out."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """With the types of JSON."""
+    import numpy as np
+
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _cell(value: Any) -> Any:
+    import numpy as np
+
+    value = value.item() if isinstance(value, np.generic) else value
+    return "" if value is None or (isinstance(value, float) and np.isnan(value)) else value

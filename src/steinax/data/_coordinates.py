@@ -1,0 +1,244 @@
+"""Standardised coordinates: affine maps, and funnels straightened."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._linalg import namespace, solve_triangular
+from .._types import AnyArray, Point, Points
+from ._sample import Sample
+
+# Whiten with the whole covariance only when there are this many draws per dimension; with fewer
+# its small eigenvalues are noise, and the coordinates' own scales are the better choice.
+DRAWS_PER_DIM = 5
+
+
+class AffineMap(eqx.Module):
+    r"""The map $x = a + B z$ that carries draws and scores together.
+
+    With $z = B^{-1}(x - a)$ the density of $z$ has the score $B^\top \nabla \log \pi(x)$, so a
+    function of mean zero under one is a function of mean zero under the other.
+
+    Args:
+        shift: $a$, shape (dim,).
+        scale: $B$, lower triangular of shape (dim, dim), or its diagonal of shape (dim,).
+
+    >>> import numpy as np
+    >>> double = AffineMap(np.zeros(2), np.array([2.0, 2.0]))
+    >>> z, score = double(np.ones((1, 2)), -np.ones((1, 2)))
+    >>> z.tolist(), score.tolist()
+    ([[0.5, 0.5]], [[-2.0, -2.0]])
+    """
+
+    shift: Point
+    scale: Float[AnyArray, " dim"] | Float[AnyArray, "dim dim"]
+
+    def __call__(self, x: Points, score: Points) -> tuple[AnyArray, AnyArray]:
+        """The draws and scores in the coordinates $z$."""
+        centred = x - self.shift
+        if self.scale.ndim == 1:
+            return centred / self.scale, score * self.scale
+        return solve_triangular(self.scale, centred.T).T, score @ self.scale
+
+
+def standardise(
+    x: Points, whiten: bool | None = None, weights: Float[AnyArray, " n"] | None = None
+) -> AffineMap:
+    r"""The affine map under which the draws have mean 0 and covariance (or variances) 1.
+
+    The factor $B$ with $B B^\top = \operatorname{cov}(x)$ comes from a QR decomposition of the
+    centred draws, not from their covariance, whose condition number is the square of theirs.
+
+    Args:
+        x: the draws, shape (n, dim).
+        whiten: use the whole covariance; by default, when there are at least five draws per
+            dimension. Otherwise each coordinate is scaled by its own standard deviation.
+        weights: of mean 1, where the mean and covariance are to be weighted ones.
+
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, 1e6] + 3.0
+    >>> z, _ = standardise(x)(x, x)
+    >>> np.allclose(np.cov(z.T), np.eye(2), atol=1e-4)
+    True
+    """
+    n, dim = x.shape
+    xp = namespace(x)
+    if weights is None:
+        shift = xp.mean(x, axis=0)
+        centred = x - shift
+    else:
+        shift = xp.mean(weights[:, None] * x, axis=0)
+        centred = xp.sqrt(weights)[:, None] * (x - shift)
+    deviation = xp.sqrt(xp.sum(centred**2, axis=0) / max(n - 1, 1))
+    if whiten is None:
+        whiten = n >= DRAWS_PER_DIM * dim
+    if not whiten or dim == 1:
+        return AffineMap(shift, deviation)
+    # columns of equal size first, so that only the correlation is left to the factor
+    upper = xp.linalg.qr(centred / deviation)[1] / (n - 1.0) ** 0.5
+    upper = upper * xp.where(xp.linalg.diagonal(upper) < 0, -1.0, 1.0)[:, None]
+    return AffineMap(shift, (upper * deviation).T)
+
+
+def check_moves(sample: Sample) -> None:
+    """Refuse a sample that cannot be standardised: a dimension never moves, or by too much or too little."""
+    if sample.size == 1:
+        raise ValueError("one draw has no spread to estimate from: give 20 or more.")
+    span = np.ptp(sample.x.astype(np.float64), axis=0)
+    if (span == 0).any():
+        raise ValueError(
+            f"these dimensions never change: {_first(sample, span == 0)}. A constant has no posterior to "
+            "average over: leave those columns out of draws and scores."
+        )
+    limit = float(np.finfo(sample.dtype).max) ** (1 / 3)
+    unfit = (span > limit) | (span < 1 / limit)
+    if unfit.any():
+        raise ValueError(
+            f"these dimensions span more than {limit:.0e} or less than {1 / limit:.0e}, which {sample.dtype} "
+            f"cannot square: {_first(sample, unfit)}. Give draws and scores in other units."
+        )
+    steep = np.abs(sample.score.astype(np.float64)).max(axis=0) > limit / span
+    if steep.any():
+        raise ValueError(
+            f"these dimensions have scores of more than {limit:.0e} per span of the draws: "
+            f"{_first(sample, steep)}. Scores are gradients of the log density at the draws: mend them, or "
+            "leave out the draws at which they overflow."
+        )
+
+
+def _first(sample: Sample, which: np.ndarray) -> str:
+    return ", ".join(np.array(sample.names)[which][:5])
+
+
+CORRELATION = 0.5  # of log |score|^2 with a coordinate, below which nobody looks for a funnel
+RATES = (-2.0, -1.0, 1.0, 2.0)  # a log scale or log variance, or the log of their inverses
+SPREAD = (0.3, 4.0)  # standard deviations of a coordinate that may be such a logarithm
+GAIN = 1.0  # nats per draw, beyond what fitting noise would give
+SHARES = np.concatenate([[0.0], 1 / (1 + np.exp(-np.linspace(-9, 9, 37)))])
+
+
+class FunnelMap(eqx.Module):
+    r"""Coordinates in which a funnel is a cylinder: what non-centring does, found from the draws.
+
+    In a funnel one coordinate $t$ (as a rule the logarithm of a scale) sets the width of others.
+    With $p_i(t) = 1 - \lambda_i + \lambda_i e^{-\gamma t}$ the precision of a direction $y_i$ of
+    the other coordinates, the new coordinates are $t$ and
+
+    $$ z_i = \sqrt{p_i(t)}\, (y_i - m_i) . $$
+
+    The score moves along: $s_{z_i} = s_{y_i} / \sqrt{p_i}$, and with $h_i = -\tfrac12 \log p_i$
+
+    $$ s_t \to s_t + \sum_i h_i'(t) \bigl( 1 + s_{y_i} (y_i - m_i) \bigr) . $$
+
+    Args:
+        driver: which coordinate is $t$.
+        shift: the mean of the draws.
+        scale: their standard deviations: $t$ and $y$ are directions of standardised draws.
+        mix: $V$ with $y = V^{-1} x$ and $s_y = V^\top s$, for the other coordinates.
+        share: $\lambda$, between 0 (the width is constant) and 1.
+        rate: $\gamma$.
+        middle: $m$.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> t, z = rng.normal(size=(400, 1)), rng.normal(size=(400, 3))  # log scale, and what it scales
+    >>> y = z * np.exp(t)
+    >>> score = np.hstack([-t + (z**2 - 1).sum(axis=1, keepdims=True), -z * np.exp(-t)])
+    >>> found = find_funnel(np.hstack([t, y]), score)
+    >>> found.driver
+    0
+    """
+
+    driver: int = eqx.field(static=True)
+    shift: Point
+    scale: Point
+    mix: Float[AnyArray, "rest rest"]
+    share: Float[AnyArray, " rest"]
+    rate: Float[AnyArray, ""]
+    middle: Float[AnyArray, " rest"]
+
+    def __call__(self, x: Points, score: Points) -> tuple[AnyArray, AnyArray]:
+        """The draws and scores in the new coordinates, the driver first."""
+        others = np.delete(np.arange(x.shape[1]), self.driver)
+        x, score = (x - self.shift) / self.scale, score * self.scale
+        t, slope = x[:, self.driver], score[:, self.driver]
+        y = jnp.linalg.solve(self.mix, x[:, others].T).T - self.middle
+        s = score[:, others] @ self.mix
+        decay = jnp.exp(-self.rate * t)[:, None]
+        precision = 1 - self.share + self.share * decay
+        widening = 0.5 * self.rate * self.share * decay / precision
+        slope = slope + jnp.sum(widening * (1 + s * y), axis=1)
+        root = jnp.sqrt(precision)
+        return (
+            jnp.concatenate([t[:, None], y * root], axis=1),
+            jnp.concatenate([slope[:, None], s / root], axis=1),
+        )
+
+
+def find_funnel(x: Points, score: Points) -> FunnelMap | None:
+    r"""The map that straightens a funnel, or None where there is no clear one.
+
+    The scores of a funnel are large where it is narrow: $E[s s^\top \mid t] = A + B e^{-\gamma t}$.
+    A coordinate with which $\log |s|^2$ varies is tried as $t$; two weighted moments of the other
+    scores give the directions that diagonalise $A$ and $B$ together, and each direction's share
+    maximises the likelihood of its scores as Gaussians. The map is used if that is far above the
+    likelihood of one covariance for all.
+
+    Args:
+        x: the draws, (n, dim).
+        score: their scores.
+    """
+    x, score = np.asarray(x, np.float64), np.asarray(score, np.float64)
+    n, dim = x.shape
+    driver = _driver(x, score) if dim > 1 and n > 4 * dim else None
+    if driver is None:
+        return None
+    shift, scale = x.mean(axis=0), x.std(axis=0)
+    others = np.delete(np.arange(dim), driver)
+    t, s = (x[:, driver] - shift[driver]) / scale[driver], score[:, others] * scale[others]
+    fits = [(*_widths(t, s, rate * scale[driver]), rate * scale[driver]) for rate in RATES]
+    gain, mix, share, rate = max(fits, key=lambda fit: fit[0])
+    if not gain - dim * (dim - 1) / (2 * n) > GAIN:
+        return None
+    y = np.linalg.solve(mix, ((x - shift) / scale)[:, others].T).T
+    precision = 1 - share + np.outer(np.exp(-rate * t), share)
+    middle = (precision * y).sum(axis=0) / precision.sum(axis=0)
+    return FunnelMap(driver, shift, scale, mix, share, np.asarray(rate), middle)
+
+
+def _driver(x: np.ndarray, score: np.ndarray) -> int | None:
+    """The coordinate that goes with the size of the scores, if one does."""
+    centred, spread = x - x.mean(axis=0), x.std(axis=0)
+    slope = score * spread
+    unit = centred / np.where(spread > 0, spread, 1.0)
+    many = len(x) >= DRAWS_PER_DIM * x.shape[1]
+    # |B's|^2 with B B' the covariance, where there are draws enough for one
+    white = slope @ (unit.T @ unit / len(x)) if many else slope
+    size = np.log(np.maximum((white * slope).sum(axis=1), np.finfo(float).tiny))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        along = np.abs(centred.T @ (size - size.mean())) / (len(x) * spread * size.std())
+    along = np.where((spread > SPREAD[0]) & (spread < SPREAD[1]), along, 0.0)
+    best = int(np.argmax(along))
+    return best if along[best] > CORRELATION else None
+
+
+def _widths(t: np.ndarray, s: np.ndarray, rate: float) -> tuple[float, np.ndarray, np.ndarray]:
+    """The gain in likelihood per draw, the directions and their shares, for one rate."""
+    n, decay = len(t), np.exp(-rate * t)
+    narrow = decay > 1
+    if min(narrow.sum(), n - narrow.sum()) <= s.shape[1]:
+        return -np.inf, np.eye(s.shape[1]), np.zeros(s.shape[1])
+    inner = (s[narrow] / decay[narrow, None]).T @ s[narrow] / narrow.sum()
+    outer = s[~narrow].T @ s[~narrow] / (n - narrow.sum())
+    values, vectors = np.linalg.eigh(inner + outer)
+    white = vectors / np.sqrt(np.maximum(values, 1e-10 * values.max()))
+    directions = white @ np.linalg.eigh(white.T @ inner @ white)[1]
+    squares = (s @ directions) ** 2
+    precision = (1 - SHARES) + np.outer(decay, SHARES)
+    variance = (1 / precision).T @ squares / n
+    profile = -0.5 * (np.log(variance) + np.log(precision).mean(axis=0)[:, None])
+    best = profile.argmax(axis=0), np.arange(s.shape[1])
+    alone = -0.5 * np.log(np.linalg.eigvalsh(s.T @ s / n)).sum()
+    gain = profile[best].sum() + np.linalg.slogdet(directions)[1] - alone
+    return gain, directions / np.sqrt(variance[best]), SHARES[best[0]]

@@ -1,0 +1,362 @@
+"""Posterior predictive expectations from the distribution of new data given the parameters."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._types import AnyArray
+from ..data import Integrands, Sample, integrands
+from ..families import AbstractFamily
+from ._audited import AuditMode
+from ._estimate import estimate
+from ._result import Estimate
+
+POINTS = 9  # of the grid on which a distribution function is inverted
+ROUNDS = 6  # of finer and finer grids: the last is 8^5 times as fine as the first
+NEWTON = (
+    5  # steps from the plain quantile, at most: each makes what is missing about 100 times smaller
+)
+NEAR = 0.1  # of the error of a quantile: a step that is no longer is the last
+WIDTH = 1e-3  # of the spread of the new data: the distance over which the slope is taken
+
+type Numbers = float | int | np.generic | Sequence[Any] | AnyArray
+
+
+class Predictive:
+    r"""Expectations of new data $y$, given a function from parameters to the distribution of $y$.
+
+    Every predictive expectation is that of a conditional one, $E\,u(y) = E_\theta\, E(u(y) \mid \theta)$. The
+    inner expectation is known, as a smooth function of the parameters, and has no noise from simulated
+    data: control variates help with it, and not with draws of $y$.
+
+    Every method gives an `Estimate`, with the plain average of the same conditional expectations.
+
+    Attributes:
+        conditional: gives the distribution of new data for the parameters of one draw.
+        sample: the draws and scores.
+        family: of control variates; chosen from the draws if None.
+        audit: what to do if the scores are not those of the draws, as in `estimate`.
+        name: of the new data, for the names of the estimates.
+    """
+
+    def __init__(
+        self,
+        conditional: Callable[..., Any],
+        sample: Sample,
+        family: AbstractFamily | None,
+        audit: AuditMode,
+        name: str,
+    ):
+        self.conditional, self.sample, self.name = conditional, sample, name
+        self.family = family
+        self.audit: AuditMode = audit
+        self._known: dict[tuple[bytes, ...], Any] = {}
+        self._mean: Estimate | None = None
+
+    def expect(self, f: Mapping[str, Callable[[Any], ArrayLike]]) -> Estimate:
+        """Any expectations, such as a utility, from functions of the conditional distribution.
+
+        Args:
+            f: by name; each takes the distribution of the new data for one draw, and gives the conditional
+                expectation that is wanted: a number, or an array.
+
+        >>> import numpy as np, steinax as sx
+        >>> from scipy import stats
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 1))
+        >>> new = sx.predictive(lambda x: stats.norm(x[0], 1), sx.Sample(x, -x))
+        >>> new.expect({"E exp(y)": lambda d: np.exp(d.mean() + d.var() / 2)}).value.round(2)
+        array([2.72])
+        """
+        return self._estimate({name: self._values(name, one) for name, one in f.items()})
+
+    def mean(self) -> Estimate:
+        r"""The predictive means, $E_\theta\, E(y \mid \theta)$."""
+        if self._mean is None:
+            self._mean = self._estimate({self.name: self._values(self.name, _mean)})
+        return self._mean
+
+    def sd(self) -> Estimate:
+        r"""The predictive standard deviations, by the law of total variance.
+
+        It says that $\operatorname{Var} y = E \operatorname{Var}(y \mid \theta) + \operatorname{Var} E(y \mid
+        \theta)$. An error $e$ of the predictive mean changes this by $e^2$, which is neglected.
+        """
+        mean = self.mean()
+        within, between = self._values(self.name, _variance), self._values(self.name, _mean)
+        square = within.values + (between.values - mean.value) ** 2
+        found = self._estimate({"sd": Integrands(square, between.names)})
+        plain = found.plain_value - (mean.plain_value - mean.value) ** 2
+        sd, plain_sd = np.sqrt(found.value), np.sqrt(plain)
+        return _changed(found, "sd {}", (sd, 1 / (2 * sd)), (plain_sd, 1 / (2 * plain_sd)))
+
+    def probability(
+        self, *, above: Numbers | None = None, below: Numbers | None = None
+    ) -> Estimate:
+        r"""The probabilities $P(y > \text{above})$, $P(y \le \text{below})$, or that both hold.
+
+        Args:
+            above: a number, or one for each of the new data.
+            below: the same.
+        """
+        if above is None and below is None:
+            raise ValueError("no event: give above=, below=, or both, such as above=0.")
+
+        def inside(given: Any) -> Any:
+            if below is None:
+                return _survival(given, above)
+            return given.cdf(below) - (0 if above is None else given.cdf(above))
+
+        found = self._estimate({self.name: self._values(self.name, inside)})
+        low, high = ("" if one is None or np.ndim(one) else f"{one:g}" for one in (above, below))
+        event = f"{low} < " * (above is not None) + "{}" + f" <= {high}" * (below is not None)
+        if below is None:
+            event = f"{{}} > {low}"
+        names = tuple(f"P({event.format(name)})".replace("  ", " ") for name in found.names)
+        return replace(found, names=names, value=np.clip(found.value, 0, 1))
+
+    def quantile(self, q: Numbers) -> Estimate:
+        r"""Predictive quantiles, where the predictive distribution function is $q$.
+
+        The function $E_\theta F(y \mid \theta)$ is inverted: first its plain average, by bisection,
+        then by Newton's steps with control variates. The error is that of the function over its slope.
+
+        Args:
+            q: levels between 0 and 1, one or many.
+        """
+        levels = np.atleast_1d(np.asarray(q, float))
+        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
+            raise ValueError(f"levels {q}: give numbers between 0 and 1, such as [0.05, 0.95].")
+        place, width = self._plain_quantile(levels)
+        wanted = np.repeat(levels, place.shape[-1])
+        names = [f"{name} {100 * one:g}%" for one in levels for name in self._names()]
+        found, slope = self._at(place, width)
+        for _ in range(NEWTON):
+            if np.all(np.abs(found.value - wanted) <= NEAR * found.mcse):
+                break
+            place = place - ((found.value - wanted) / slope).reshape(place.shape)
+            found, slope = self._at(place, width)
+        value, plain = (
+            place.ravel() - (np.asarray(one) - wanted) / slope
+            for one in (found.value, found.plain_value)
+        )
+        found = _changed(found, "{}", (value, -1 / slope), (plain, -1 / slope))
+        return replace(found, names=tuple(names))
+
+    def lppd(self, y: Numbers) -> Estimate:
+        r"""The log pointwise predictive density of data, $\sum_i \log E_\theta\, p(y_i \mid \theta)$.
+
+        Its error comes from the covariance of all the expectations, by the delta method.
+
+        Args:
+            y: the data, one for each of those that the conditional distribution is of.
+        """
+        found = self._values("log p", lambda given: _log_density(given, y))
+        highest = found.values.max(axis=(0, 1))
+        names = tuple(f"p[{i}]" for i in range(len(highest)))
+        likelihood = self._estimate({"p": Integrands(np.exp(found.values - highest), names)})
+        total = float(highest.sum())
+
+        def lppd(mean: Mapping[str, Any]) -> Any:
+            return jnp.log(jnp.stack([mean[name] for name in names])).sum() + total
+
+        return likelihood.derived({"lppd": lppd})
+
+    def __repr__(self) -> str:
+        return f"Predictive({self.name}, {self.sample.chains} chains x {self.sample.length} draws)"
+
+    def _values(self, label: str, f: Callable[[Any], Any]) -> Integrands:
+        """A conditional expectation on every draw, as an integrand."""
+
+        @wraps(self.conditional)
+        def one(*draw: Any, **variables: Any) -> Any:
+            return f(self._given(draw, variables))
+
+        return integrands({label: one}, self.sample)
+
+    def _given(self, draw: tuple[Any, ...], variables: dict[str, Any]) -> Any:
+        """The conditional distribution. Those of NumPy's numbers are kept: scipy takes long to make them."""
+        given = (*draw, *variables.values())
+        if not all(isinstance(value, np.ndarray | np.generic) for value in given):
+            return self.conditional(*draw, **variables)
+        key = tuple(value.tobytes() for value in given)
+        if key not in self._known:
+            self._known[key] = self.conditional(*draw, **variables)
+        return self._known[key]
+
+    def _estimate(self, f: dict[str, Integrands]) -> Estimate:
+        names = tuple(name for one in f.values() for name in one.names)
+        values = np.concatenate([one.values for one in f.values()], axis=-1)
+        return estimate(Integrands(values, names), self.sample, self.family, audit=self.audit)
+
+    def _average(self, values: np.ndarray) -> np.ndarray:
+        """Plain averages over the draws, with their importance weights if they have any, (k,)."""
+        weights = np.ones(values.shape[:2]) if self.sample.weights is None else self.sample.weights
+        return np.tensordot(weights, values) / weights.sum()
+
+    def _names(self) -> tuple[str, ...]:
+        return self._cdf(np.zeros(()), self.name).names
+
+    def _plain_quantile(self, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Quantiles by plain averages, and the distance over which to take a slope there, (level, k)."""
+        low, high, spread = self._bracket(levels)
+        for _ in range(ROUNDS):
+            grid = low + (high - low) * np.linspace(0, 1, POINTS)[:, None, None]
+            height = self._average(self._cdf(grid).values).reshape(grid.shape)
+            cell = np.clip((height < levels[:, None]).sum(axis=0), 1, POINTS - 1)[None]
+            low = np.take_along_axis(grid, cell - 1, axis=0)[0]
+            high = np.take_along_axis(grid, cell, axis=0)[0]
+        return (low + high) / 2, np.broadcast_to(WIDTH * spread, low.shape)
+
+    def _bracket(self, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Two numbers between which each quantile lies, (level, k), and the spread of the data, (k,).
+
+        Of distributions with quantiles of their own, as scipy's have, it lies between the least and the
+        largest of these; of others as far from the mean as Cantelli's inequality allows.
+        """
+        if not self._values("ppf", lambda given: 1.0 * hasattr(given, "ppf")).values.all():
+            mean, within = (self._values("y", one).values for one in (_mean, _variance))
+            centre = self._average(mean)
+            sd = np.sqrt(self._average(within + (mean - centre) ** 2))
+            odds = np.sqrt(levels / (1 - levels))[:, None]
+            return centre - sd / odds, centre + sd * odds, sd
+        column = np.concatenate([levels, [0.25, 0.75]])[:, None]
+        found, shape = self._values("q", lambda given: given.ppf(column)).values, (len(column), -1)
+        low, high = (extreme(found, axis=(0, 1)).reshape(shape) for extreme in (np.min, np.max))
+        quartiles = self._average(found).reshape(shape)[-2:]
+        spread = quartiles[1] - quartiles[0]
+        return low[:-2] - WIDTH * spread, high[:-2] + WIDTH * spread, spread
+
+    def _at(self, place: np.ndarray, width: np.ndarray) -> tuple[Estimate, np.ndarray]:
+        """The distribution functions with control variates at some points, and their plain slopes, flat."""
+        around = np.stack([place - width, place, place + width])
+        found = self._cdf(around)
+        low, middle, high = np.split(found.values, 3, axis=-1)
+        slope = self._average(high - low) / (2 * width.ravel())
+        names = tuple(f"F[{i}]" for i in range(place.size))
+        return self._estimate({"F": Integrands(middle, names)}), slope
+
+    def _cdf(self, y: np.ndarray, label: str = "F") -> Integrands:
+        def height(given: Any) -> Any:
+            if _is_discrete(given):
+                raise ValueError(
+                    "quantiles of counts are whole numbers, without an error bar: use probability(below=...) "
+                    "at the numbers that you are interested in."
+                )
+            return given.cdf(y)
+
+        return self._values(label, height)
+
+
+def predictive(
+    conditional: Callable[..., Any],
+    sample: Sample,
+    family: AbstractFamily | None = None,
+    *,
+    name: str = "y",
+    audit: AuditMode = "raise",
+) -> Predictive:
+    r"""Posterior predictive means, standard deviations, probabilities, quantiles and lppd.
+
+    Simulated data gain nothing from control variates, because their noise does not depend on the parameters.
+    So say what the distribution of new data is, given the parameters, and expectations of it are taken
+    exactly before they are averaged over the draws.
+
+    Args:
+        conditional: a function of the model's variables by name, or of the whole draw `x`, as in `estimate`.
+            It returns the distribution of new data for one draw: of scipy.stats, of NumPyro, or an object
+            of your own with the methods that are used, of `mean()`, `var()`, `cdf(y)`, and `logpdf(y)` or
+            `logpmf(y)`. Its parameters may be arrays, with an element for each of the new data.
+        sample: the draws and scores.
+        family: of control variates; chosen from the draws by default.
+        name: of the new data, for the names of the estimates.
+        audit: what to do if the scores are not those of the draws, as in `estimate`.
+
+    >>> import numpy as np, steinax as sx
+    >>> from scipy import stats
+    >>> x = np.random.default_rng(0).normal(size=(4, 250, 1))
+    >>> new = sx.predictive(lambda x: stats.norm(x[0], 1), sx.Sample(x, -x))
+    >>> bool(abs(new.sd().value[0] - np.sqrt(2)) < 1e-6)
+    True
+    >>> new.probability(above=2).names
+    ('P(y > 2)',)
+    """
+    if not callable(conditional):
+        raise TypeError(
+            f"the conditional distribution is of type {type(conditional).__name__}: give a function of the "
+            "parameters, such as lambda mu, sigma: stats.norm(mu, sigma)."
+        )
+    return Predictive(conditional, sample, family, audit, name)
+
+
+def _changed(
+    found: Estimate,
+    names: str,
+    ours: tuple[np.ndarray, np.ndarray],
+    plain: tuple[np.ndarray, np.ndarray],
+) -> Estimate:
+    """Estimates of functions of single expectations, from their values and slopes; NaN has no slope."""
+    (value, slope), (plain_value, plain_slope) = ours, plain
+    mcse, plain_mcse = found.mcse * np.abs(slope), found.plain_mcse * np.abs(plain_slope)
+    bad = [name for name, one in zip(found.names, value, strict=True) if not np.isfinite(one)]
+    why = f"{', '.join(bad)} is not determined by these draws: use more" if bad else found.reason
+    return replace(
+        found,
+        names=tuple(names.format(name) for name in found.names),
+        value=value,
+        mcse=mcse,
+        plain_value=plain_value,
+        plain_mcse=plain_mcse,
+        worth=found.worth * (np.abs(plain_slope / slope)) ** 2,
+        batches=found.batches * slope,
+        plain_batches=found.plain_batches * plain_slope,
+        reason=why,
+    )
+
+
+def _called(given: Any, *names: str) -> Any:
+    """The first of some methods or properties that a distribution has."""
+    for name in names:
+        if hasattr(given, name):
+            found = getattr(given, name)
+            return found() if callable(found) else found
+    raise AttributeError(
+        f"the conditional distribution is a {type(given).__name__} without {' or '.join(names)}: let the "
+        "function give a distribution, such as one of scipy.stats, or an object with that method."
+    )
+
+
+def _mean(given: Any) -> Any:
+    return _called(given, "mean")
+
+
+def _variance(given: Any) -> Any:
+    return _called(given, "var", "variance")
+
+
+def _survival(given: Any, y: Any) -> Any:
+    return given.sf(y) if hasattr(given, "sf") else 1 - given.cdf(y)
+
+
+def _is_discrete(given: Any) -> bool:
+    """Whether it is a distribution of counts, by scipy's classes or NumPyro's property."""
+    if hasattr(given, "is_discrete"):
+        return bool(given.is_discrete)
+    kinds = {kind.__name__ for kind in type(given).__mro__}
+    return hasattr(given, "logpmf") and (
+        not hasattr(given, "logpdf") or "DiscreteDistribution" in kinds
+    )
+
+
+def _log_density(given: Any, y: Any) -> Any:
+    for name in ("log_prob", "logpmf" if _is_discrete(given) else "logpdf"):
+        if hasattr(given, name):
+            return getattr(given, name)(y)
+    raise AttributeError(
+        f"the conditional distribution is a {type(given).__name__} without a log density: give it a "
+        "method logpdf, or logpmf for counts."
+    )

@@ -1,0 +1,571 @@
+"""Draws with weights that average as control variates do."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from .._precision import precision
+from .._progress import progress
+from .._show import describe
+from .._types import AnyArray, Key, Series
+from ..auditing import AuditReport
+from ..chains import ChainStatistics, chain_statistics, controlled_statistics, linearised
+from ..citing import references_of
+from ..data import Integrands, Sample, Stream, integrands
+from ..data._integrands import IntegrandSpec
+from ..data._sample import space_family
+from ..families import AbstractFamily, AbstractLinearFamily
+from ..fitting import prepare
+from ..objectives import AbstractPenalty
+from ..solvers import CrossFitted, Exact
+from ..solvers._base import random_key
+from ._audited import AuditMode, audited, noted, with_audit
+from ._choice import for_all
+from ._result import Estimate, beside
+from ._splits import CrossFit, with_moves
+
+if TYPE_CHECKING:
+    import xarray
+
+
+SURE = 3.0  # standard errors from zero that a variance, or a denominator, should be
+
+
+def standard_deviation(f: Series, first: AnyArray, second: AnyArray) -> tuple[Series, Series]:
+    r"""An integrand whose expectation is the standard deviation of f, and one for its variance.
+
+    With $m_1, m_2$ the expectations of $f$ and $f^2$, and $\sigma^2 = m_2 - m_1^2$, that of
+    $\sigma + (f^2 - m_2 - 2 m_1 (f - m_1)) / 2 \sigma$ is $\sigma$ and has, to first order, its error.
+    Where $\sigma^2$ is not positive, $\sigma = 1$ is taken, and means nothing.
+
+    Args:
+        f: the values, (chain, draw, k).
+        first: $m_1$, (k,).
+        second: $m_2$, (k,).
+    """
+    variance = second - first**2
+    sigma = np.sqrt(np.where(variance > 0, variance, 1.0))
+    moved = f**2 - second - 2 * first * (f - first)
+    return sigma + moved / (2 * sigma), variance + moved
+
+
+def ratio(above: Series, below: AnyArray, top: AnyArray, bottom: AnyArray) -> Series:
+    r"""An integrand whose expectation is a ratio of expectations.
+
+    With $m_f, m_g$ the two and $\rho = m_f / m_g$, it is $\rho + (f - m_f - \rho\, (g - m_g)) / m_g$.
+    Where $m_g$ is zero, one is taken, and means nothing.
+
+    Args:
+        above: the values of f, (chain, draw, k).
+        below: those of g, as many or one.
+        top: $m_f$, (k,).
+        bottom: $m_g$.
+    """
+    denominator = np.where(bottom == 0, 1.0, bottom)
+    value = top / denominator
+    return value + (above - top - value * (below - bottom)) / denominator
+
+
+class Quantiles:
+    r"""The inverse of the weighted distribution functions $F(x) = \sum_i w_i 1\{f_i \le x\}$.
+
+    Negative weights make $F$ fall in places. Sorting its values makes it monotone, and brings it
+    nearer to any monotone one (Chernozhukov, Fernández-Val and Galichon, Biometrika 2009). Between
+    draws it is interpolated; beyond the first and the last of them it is NaN.
+
+    Args:
+        values: of the integrands, (chain, draw, k).
+        weights: of the draws, (chain, draw), with sum 1.
+        levels: at which the quantiles are wanted, (q,); all arrays below are over k times q.
+    """
+
+    def __init__(self, values: Series, weights: AnyArray, levels: np.ndarray):
+        self.levels = np.tile(levels, values.shape[-1])
+        self.repeated = np.repeat(values, len(levels), axis=-1)
+        order = np.argsort(self.repeated.reshape(weights.size, -1), axis=0, kind="stable")
+        self.ordered = np.take_along_axis(self.repeated.reshape(weights.size, -1), order, axis=0)
+        own = weights.ravel()[order]
+        self.heights = np.sort(np.cumsum(own, axis=0) - own / 2, axis=0)
+        self.value = self.at(self.levels)
+
+    def at(self, levels: np.ndarray) -> np.ndarray:
+        """The quantiles at other levels."""
+        columns = zip(levels, self.heights.T, self.ordered.T, strict=True)
+        return np.array([np.interp(q, x, y, left=np.nan, right=np.nan) for q, x, y in columns])
+
+    def indicators(self) -> np.ndarray:
+        """Whether a draw lies below the quantile: series of mean q, but for the jumps of F."""
+        return (self.repeated <= self.value).astype(self.repeated.dtype)
+
+    def error(self, of_levels: np.ndarray, ess: np.ndarray) -> np.ndarray:
+        """The standard error of F over its slope: half the distance of quantiles that far apart.
+
+        That near, few draws lie between them. So the slope is taken over a wider distance, that of
+        Hall and Sheather (J. R. Stat. Soc. B, 1988).
+
+        Args:
+            of_levels: the standard errors of F at the quantiles.
+            ess: effective sample sizes of the indicators.
+        """
+        wide = np.maximum(
+            of_levels, [_bandwidth(*one) for one in zip(self.levels, ess, strict=True)]
+        )
+        distance = self.at(self.levels + wide) - self.at(self.levels - wide)
+        return distance / 2 * of_levels / wide
+
+
+def _bandwidth(q: float, ess: float) -> float:
+    """How far to look to either side of the level q for the slope of a quantile function."""
+    normal = NormalDist()
+    place = normal.inv_cdf(q)
+    curvature = 1.5 * normal.pdf(place) ** 2 / (2 * place**2 + 1)
+    best = (normal.inv_cdf(0.975) ** 2 * curvature / ess) ** (1 / 3)
+    return min(best, q / 2, (1 - q) / 2)
+
+
+HDI = "the ends of a narrowest interval have none; quantiles do, by quantile(f, levels)"
+
+
+def narrowest(values: Series, weights: AnyArray, prob: float) -> np.ndarray:
+    """The ends of the narrowest interval of a probability, (2 k,); NaN if the draws are too few.
+
+    The width is linear between levels at which either end is at a draw, so the least is at one of them.
+
+    Args:
+        values: of the integrands, (chain, draw, k).
+        weights: of the draws, (chain, draw), with sum 1.
+        prob: that the interval has.
+    """
+    curves, ends = Quantiles(values, weights, np.array([0.5])), []
+    for heights, ordered in zip(curves.heights.T, curves.ordered.T, strict=True):
+        low = np.concatenate([heights, heights - prob])
+        low = low[(low >= heights[0]) & (low + prob <= heights[-1])]
+        if not low.size:
+            ends += [np.nan, np.nan]
+            continue
+        lower, upper = (np.interp(level, heights, ordered) for level in (low, low + prob))
+        least = np.argmin(upper - lower)
+        ends += [lower[least], upper[least]]
+    return np.array(ends)
+
+
+def systematic(weights: np.ndarray, count: int, uniform: float) -> np.ndarray:
+    """Systematic resampling: each draw as often as its weight says, rounded up or down.
+
+    Args:
+        weights: none below zero, (n,).
+        count: how many indices.
+        uniform: a number from 0 to 1, drawn at random.
+    """
+    total = np.cumsum(weights)
+    places = (np.arange(count) + uniform) / count * total[-1]
+    return np.minimum(np.searchsorted(total, places, side="right"), len(weights) - 1)
+
+
+class Resampled(NamedTuple):
+    """Draws of equal weight, and where each of them stood."""
+
+    draws: np.ndarray  # (n, dim)
+    chain: np.ndarray  # (n,)
+    draw: np.ndarray  # (n,)
+
+
+class WeightedDraws(eqx.Module):
+    r"""Draws with weights: one fit for means, standard deviations, ratios and quantiles.
+
+    A control variate from a linear family is linear in $f$, and so is the average of what it
+    leaves. The estimate is therefore a weighted average of $f$ itself,
+
+    $$ \frac1n \sum_i f(x_i) - g_{-i}(x_i) = \sum_i w_i f(x_i), \qquad \sum_i w_i = 1, $$
+
+    with weights $w$ that know the draws and their scores, but not $f$. Some may be negative.
+
+    Every method gives an `Estimate`. Its standard errors are not made from the weights, which say
+    nothing of them, but from the series that the control variate leaves of $f$.
+
+    Attributes:
+        weights: $w$, (chain, draw).
+        sample: the draws and scores.
+        fitted: the cross-fit, factorised; it can take as much memory as draws times draws.
+        audit: whether the scores are those of the draws; None if nobody looked.
+        chosen: the control variate.
+        note: how it was fitted and used.
+        references: the keys of the papers behind it, for `citations`.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = 3 + np.random.default_rng(0).normal(size=(4, 250, 2))
+    >>> draws = sx.weigh(sx.Sample(x, 3 - x), sx.Polynomial(2))
+    >>> draws
+    WeightedDraws(4 chains x 250 draws, Polynomial(2), 8 folds, ...)
+    >>> np.allclose(np.tensordot(draws.weights, x), 3.0)
+    True
+    >>> np.allclose(draws.sd("x").value, 1.0)
+    True
+    """
+
+    weights: Float[AnyArray, "chain draw"]
+    sample: Sample
+    fitted: CrossFitted
+    audit: AuditReport | None
+    chosen: str = eqx.field(static=True)
+    note: str = eqx.field(static=True)
+    references: tuple[str, ...] = eqx.field(static=True, default=())
+
+    @property
+    def negative_mass(self) -> float:
+        """The part of the absolute weights that is negative."""
+        return float(np.maximum(-self.weights, 0).sum() / np.abs(self.weights).sum())
+
+    def mean(self, f: IntegrandSpec | Integrands) -> Estimate:
+        """Expectations, as `estimate` gives them."""
+        wanted = integrands(f, self.sample)
+        return self._beside(wanted, wanted, "mean")
+
+    def sd(self, f: IntegrandSpec | Integrands) -> Estimate:
+        r"""Standard deviations $\sqrt{E f^2 - (E f)^2}$, with errors by the delta method."""
+        wanted = integrands(f, self.sample)
+        centre, scale = wanted.values.mean(axis=(0, 1)), wanted.values.std(axis=(0, 1))
+        z = (wanted.values - centre) / np.where(scale > 0, scale, 1.0)
+        both = np.concatenate([z, z**2], axis=-1)
+        first, second = np.split(self._statistics(both).mean, 2)
+        found, variance = standard_deviation(z, first, second)
+        plain, _ = standard_deviation(z, *np.split(self._plain_mean(both), 2))
+        spread = self._statistics(variance)
+        weak = ~(spread.mean > SURE * spread.mcse)
+        why = "the variance of {} under the weights is not clearly above zero"
+        ours, usual = (Integrands(one * scale, wanted.names) for one in (found, plain))
+        result = self._beside(ours, usual, "standard deviation", weak, why)
+        return replace(result, value=np.where(second > first**2, result.value, np.nan))
+
+    def ratio(self, f: IntegrandSpec | Integrands, g: IntegrandSpec | Integrands) -> Estimate:
+        r"""Ratios of expectations $E f / E g$, with errors by the delta method.
+
+        Args:
+            f: the numerators.
+            g: the denominators, as many, or one for all.
+        """
+        above, below = integrands(f, self.sample), integrands(g, self.sample)
+        if len(below.names) not in (1, len(above.names)):
+            raise ValueError(
+                f"{len(above.names)} numerators and {len(below.names)} denominators: give as many of "
+                "both, or one denominator."
+            )
+        numerator, denominator = self._statistics(above.values), self._statistics(below.values)
+        weak = ~(np.abs(denominator.mean) > SURE * denominator.mcse)
+        names = below.names * (len(above.names) // len(below.names))
+        names = tuple(f"{a} / {b}" for a, b in zip(above.names, names, strict=True))
+        ours = ratio(above.values, below.values, numerator.mean, denominator.mean)
+        means = (self._plain_mean(f.values) for f in (above, below))
+        usual = ratio(above.values, below.values, *means)
+        why = "the denominator of {} is not clearly different from zero"
+        return self._beside(Integrands(ours, names), Integrands(usual, names), "ratio", weak, why)
+
+    def probability(self, event: IntegrandSpec | Integrands) -> Estimate:
+        """Probabilities of events, within 0 and 1.
+
+        An indicator jumps, and no smooth function follows it closely, so expect less of this than of
+        means.
+
+        Args:
+            event: integrands that are true or false (1 or 0) on every draw.
+        """
+        wanted = integrands(event, self.sample)
+        if not np.isin(wanted.values, (0, 1)).all():
+            raise ValueError(
+                "an event must be true or false on every draw: give a condition, such as "
+                "lambda x: x[0] > 0, or use mean for other functions."
+            )
+        found = self._beside(wanted, wanted, "probability")
+        return replace(found, value=np.clip(found.value, 0, 1))
+
+    def quantile(
+        self, f: IntegrandSpec | Integrands, q: float | int | Sequence[float] | AnyArray
+    ) -> Estimate:
+        r"""Quantiles, by inverting the weighted distribution function.
+
+        Weights may be negative, so the function $F(x) = \sum_i w_i 1\{f_i \le x\}$ is made monotone by
+        sorting its values. If $s$ is the standard error of $F$ at the quantile, from what the
+        control variate leaves of the indicator, that of the quantile is half the distance between
+        the quantiles at $q - s$ and $q + s$, or $s / h$ times that at $q \pm h$ where few draws lie so
+        near ($h$ by Hall and Sheather, 1988).
+
+        Args:
+            f: the integrands.
+            q: levels between 0 and 1, one or many.
+        """
+        wanted, levels = integrands(f, self.sample), np.atleast_1d(np.asarray(q, dtype=float))
+        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
+            raise ValueError(
+                f"levels {q}: give numbers between 0 and 1, such as [0.05, 0.5, 0.95]."
+            )
+        ours = Quantiles(wanted.values, self.weights, levels)
+        plain = Quantiles(wanted.values, self._own(), levels)
+        better = self._statistics(ours.indicators())
+        errors = ours.error(better.mcse, better.ess)
+        better = replace(better, mean=ours.value, mcse=errors, batches=-better.batches)
+        usual = chain_statistics(linearised(plain.indicators(), self.sample.weights))
+        errors = plain.error(usual.mcse, usual.ess)
+        usual = replace(usual, mean=plain.value, mcse=errors, batches=-usual.batches)
+        names = tuple(f"{name} {100 * level:g}%" for name in wanted.names for level in levels)
+        reason = _reason(np.isnan(better.mcse), names, "too few draws beyond {}")
+        return self._assemble(better, usual, names, "quantile", reason)
+
+    def median(self, f: IntegrandSpec | Integrands) -> Estimate:
+        """Medians, by inverting the weighted distribution function as in `quantile`.
+
+        Args:
+            f: the integrands.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = 3 + np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> found = sx.weigh(sx.Sample(x, 3 - x), sx.Polynomial(2)).median("x")
+        >>> found.names, bool(np.all(abs(found.value - 3) < 0.1))
+        (('x[0]', 'x[1]'), True)
+        """
+        wanted = integrands(f, self.sample)
+        found = self.quantile(wanted, 0.5)
+        return replace(found, names=wanted.names, note=f"median, {self.note}")
+
+    def hdi(self, f: IntegrandSpec | Integrands, prob: float | int | None = None) -> Estimate:
+        r"""Ends of the narrowest intervals of a given probability, under the weights.
+
+        The narrowest interval $[Q(p), Q(p + \text{prob})]$ of the weighted quantile function $Q$ of
+        `quantile`: the highest-density interval of a distribution with one mode. Its ends have no
+        standard error, and `mcse` is NaN: where the narrowest interval lies is decided by differences
+        of widths that hardly differ, and the delta method does not hold. Intervals whose ends have
+        errors are those of `quantile`.
+
+        Args:
+            f: the integrands.
+            prob: between 0 and 1; ArviZ's default, `rcParams["stats.ci_prob"]`, when not given.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = 3 + np.random.default_rng(0).normal(size=(4, 250, 1))
+        >>> sx.weigh(sx.Sample(x, 3 - x), sx.Polynomial(2)).hdi("x", 0.9).names
+        ('x[0] hdi90_lb', 'x[0] hdi90_ub')
+        """
+        if prob is None:
+            from arviz_base import rcParams
+
+            prob = float(rcParams["stats.ci_prob"])
+        if not 0 < prob < 1:
+            raise ValueError(f"prob={prob}: give a probability between 0 and 1, such as 0.9.")
+        wanted = integrands(f, self.sample)
+        ours, usual = (narrowest(wanted.values, one, prob) for one in (self.weights, self._own()))
+        both = np.repeat(wanted.values, 2, axis=-1)
+        below, plainly_below = ((both <= ends).astype(both.dtype) for ends in (ours, usual))
+        better = self._statistics(below)
+        plain = chain_statistics(linearised(plainly_below, self.sample.weights))
+        none = np.full(len(ours), np.nan)
+        better, plain = (
+            replace(one, mean=ends, mcse=none, batches=-one.batches)
+            for one, ends in ((better, ours), (plain, usual))
+        )
+        kind = f"hdi{100 * prob:g}"  # as ArviZ calls it
+        names = tuple(f"{name} {kind}_{end}" for name in wanted.names for end in ("lb", "ub"))
+        return self._assemble(better, plain, names, kind, HDI)
+
+    def resample(self, n: int, key: Key | None = None) -> Resampled:
+        """Draws of equal weight, by systematic resampling, in random order.
+
+        Negative weights count as zero: `negative_mass` says how much that leaves out. So this is a
+        little less than what the weights know, and good for pictures and for programs that take no
+        weights.
+
+        Args:
+            n: how many draws.
+            key: for the random numbers; a fixed one by default.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> found = sx.weigh(sx.Sample(x, -x), sx.Polynomial(2)).resample(100)
+        >>> bool(np.all(found.draws == x[found.chain, found.draw]))
+        True
+        """
+        first, second = jax.random.split(random_key(key))
+        uniform = float(jax.random.uniform(first))
+        index = systematic(np.maximum(self.weights.ravel(), 0), n, uniform)
+        index = index[np.asarray(jax.random.permutation(second, n))]
+        chain, draw = np.unravel_index(index, self.weights.shape)
+        return Resampled(self.sample.draws[chain, draw], chain, draw)
+
+    def to_dataset(self) -> "xarray.Dataset":
+        """The weights as a labelled array, to be stored among ArviZ's `sample_stats`.
+
+        >>> import arviz_base, numpy as np, steinax as sx
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> tree = arviz_base.from_dict({"posterior": {"x": x}, "sample_stats": {}})
+        >>> draws = sx.weigh(sx.Sample(x, -x), sx.Polynomial(2))
+        >>> tree["sample_stats"] = tree["sample_stats"].assign(draws.to_dataset())
+        >>> mean = (tree["posterior"]["x"] * tree["sample_stats"]["weights"]).sum(("chain", "draw"))
+        >>> bool(abs(mean).max() < 1e-10)
+        True
+        """
+        import xarray
+
+        coords = {"chain": np.arange(self.sample.chains), "draw": np.arange(self.sample.length)}
+        weights = xarray.DataArray(self.weights, coords, ("chain", "draw"), name="weights")
+        return weights.to_dataset().assign_attrs(chosen=self.chosen, note=self.note)
+
+    def __repr__(self) -> str:
+        chains = "1 chain" if self.sample.chains == 1 else f"{self.sample.chains} chains"
+        return (
+            f"WeightedDraws({chains} x {self.sample.length} draws, {self.chosen}, {self.note}, "
+            f"{100 * self.negative_mass:.2g}% negative)"
+        )
+
+    def _statistics(self, values: Series) -> ChainStatistics:
+        """Of what is left of integrands on held-out draws."""
+        flat = values.reshape(self.sample.size, -1).astype(self.weights.dtype)
+        own = self.sample.weights
+        held = with_moves(self.fitted.leave_out(flat), None if own is None else own.ravel())
+        return controlled_statistics(held.residual.reshape(values.shape), values, held.unseen)
+
+    def _own(self) -> np.ndarray:
+        """The weights of plain averages, with sum 1."""
+        own = self.sample.weights
+        return (
+            np.full(self.weights.shape, 1 / self.weights.size) if own is None else own / own.sum()
+        )
+
+    def _plain_mean(self, values: Series) -> np.ndarray:
+        return linearised(values, self.sample.weights).mean(axis=(0, 1))
+
+    def _beside(
+        self, ours: Integrands, usual: Integrands, kind: str, weak: AnyArray = False, why: str = ""
+    ) -> Estimate:
+        """Ours with control variates beside the usual; no error where there is no saying.
+
+        Args:
+            ours: an integrand whose expectation is wanted, at the estimates with control variates.
+            usual: the same at the plain ones.
+            kind: what is estimated.
+            weak: where an argument is too weak for an error.
+            why: what is too weak, with a place for names.
+        """
+        better = self._statistics(ours.values)
+        weak = np.broadcast_to(weak, len(ours.names))
+        better = replace(better, mcse=np.where(weak, np.nan, better.mcse))
+        plain = chain_statistics(linearised(usual.values, self.sample.weights))
+        reason = _reason(weak, ours.names, why)
+        return self._assemble(better, plain, ours.names, kind, reason)
+
+    def _assemble(
+        self,
+        better: ChainStatistics,
+        plain: ChainStatistics,
+        names: tuple[str, ...],
+        kind: str,
+        reason: str | None,
+    ) -> Estimate:
+        chosen, note = (self.chosen,) * len(names), f"{kind}, {self.note}"
+        found = beside(
+            better, plain, names, chosen, note, reason=reason, references=self.references
+        )
+        return replace(found, audit=self.audit)
+
+
+def _reason(weak: np.ndarray, names: tuple[str, ...], why: str) -> str | None:
+    if not weak.any():
+        return None
+    which = ", ".join(name for name, bad in zip(names, weak, strict=True) if bad)
+    return f"{why.format(which)}: use more draws"
+
+
+LEVELS = (0.05, 0.5, 0.95)  # of the quantiles that weights should be good for
+
+
+def weigh(
+    sample: Sample,
+    family: AbstractFamily | None = None,
+    *,
+    f: IntegrandSpec | Integrands | None = None,
+    penalty: AbstractPenalty | Sequence[AbstractPenalty] | None = None,
+    audit: AuditMode = "raise",
+) -> WeightedDraws:
+    r"""Give each draw a weight, so that weighted averages have far smaller errors than plain ones.
+
+    The weights $w$ are those with which $\sum_i w_i f(x_i)$ is the cross-fitted estimate of $E f$, for
+    every $f$ at once: see `WeightedDraws`. With no family given, candidates are tried as in `estimate`,
+    and the one that leaves the least variance, in the geometric mean over integrands, serves all.
+
+    Args:
+        sample: the draws and scores.
+        family: of control variates, linear in its parameters; chosen from the draws by default.
+        f: the integrands for which the family is chosen; by default every coordinate, its squared
+            distance from its mean, and whether it lies below its 5, 50 and 95% quantiles.
+        penalty: on the parameters of a family of your own, one for all terms or one for each.
+        audit: what to do if the scores are not those of the draws, as in `estimate`.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
+    >>> draws = sx.weigh(sx.Sample(x, -x))
+    >>> np.allclose(draws.weights.sum(), 1.0)
+    True
+    >>> draws.quantile("x[0]", 0.5).names
+    ('x[0] 50%',)
+    """
+    if isinstance(sample, Stream):
+        raise TypeError("weigh needs its draws in memory: give a Sample.")
+    _check(family, f, penalty)
+    report, family = audited(sample, audit), family or space_family(sample)
+    dtype = np.float64 if family is None else sample.dtype  # the search is that of estimate
+    with precision(dtype), progress("weighing draws"):
+        if family is None:
+            asked = _wanted(f, sample)
+            ess = chain_statistics(linearised(asked.values, sample.weights)).ess
+            fitted, used, note = for_all(asked, sample, ess)
+            chosen = str(used)
+        else:
+            nothing = Integrands(np.zeros((*sample.draws.shape[:2], 1), sample.dtype), ("f",))
+            problem, _ = prepare(nothing, sample, family, penalty, None)
+            folds = CrossFit().boundaries(sample.chains, sample.length)
+            fitted = Exact().crossfitted(problem, folds)
+            used, note = problem.family, f"{len(folds)} folds, {fitted.note}"
+            chosen = describe(used)
+        weights = np.asarray(fitted.averaging()).reshape(sample.chains, sample.length)
+        papers = ChainStatistics.references + references_of(used, CrossFit())
+        found = WeightedDraws(weights, sample, fitted, report, chosen, noted(note, audit), papers)
+        with_audit(found.mean(_moments(sample)), report, audit)  # for what it raises or warns of
+        return found
+
+
+def _moments(sample: Sample) -> dict[str, np.ndarray]:
+    """The columns and their squares, standardised: what weights must agree with plain averages on."""
+    x = np.asarray(sample.draws, np.float64)
+    y = (x - x.mean(axis=(0, 1))) / np.maximum(x.std(axis=(0, 1)), np.finfo(np.float64).tiny)
+    columns = {name: y[..., i] for i, name in enumerate(sample.names)}
+    return columns | {f"the square of {name}": one**2 for name, one in columns.items()}
+
+
+def _wanted(f: IntegrandSpec | Integrands | None, sample: Sample) -> Integrands:
+    if f is not None:
+        return integrands(f, sample)
+    x = sample.draws
+    squares = ((x - x.mean(axis=(0, 1))) / np.ptp(x, axis=(0, 1))) ** 2  # of draws of any unit
+    below = {f"below {q}": x <= np.quantile(x, q, axis=(0, 1)) for q in LEVELS}
+    return integrands({"x": x, "square": squares, **below}, sample)
+
+
+def _check(family: AbstractFamily | None, f: object, penalty: object) -> None:
+    if family is None and penalty is not None:
+        raise ValueError(
+            "a penalty goes with a family: give one as the second argument, such as Polynomial(2), or "
+            "leave it out and all is chosen from the draws."
+        )
+    if family is not None and f is not None:
+        raise ValueError(
+            "f is for choosing a family, and one is given: the weights do not depend on f. Leave it out, "
+            "and give f to mean, sd, ratio, probability, quantile, median or hdi of the result."
+        )
+    if family is not None and not isinstance(family, AbstractLinearFamily):
+        raise TypeError(
+            f"{type(family).__name__} is not linear in its parameters, so its estimates are no weighted "
+            "averages of f: use Polynomial, KernelTranslates or RandomFeatures, or estimate(f, ...)."
+        )
