@@ -176,9 +176,10 @@ UNEQUAL = ((0, 62), (62, 123), (123, 200), (200, 248))
         (sx.Polynomial(3), sx.NativeNorm(1e-2), True),
         (sx.Polynomial(2) + sx.KernelTranslates(), None, True),
         (sx.Polynomial(2), sx.MeanSquare(1e-2), False),
+        (sx.Polynomial(1) + sx.Polynomial(2), [sx.Ridge(1e-2), sx.MeanSquare(1e-2)], False),
         (sx.KernelTranslates(centres=sx.Landmarks(20)), sx.NativeNorm(1e-3), False),
     ],
-    ids=["degree 2", "degree 4", "penalised", "dual", "mean square", "landmarks"],
+    ids=["degree 2", "degree 4", "penalised", "dual", "mean square", "two penalties", "landmarks"],
 )
 def test_a_crossfit_equals_refits(family, penalty, shared: bool) -> None:
     """With the penalty of as many draws as each fit sees, on average."""

@@ -86,17 +86,13 @@ def columns(term: Term, x: Points, score: Points) -> Columns:
     xp = namespace(features)
     if term.is_free:
         return Columns(features, xp.ones((), dtype=features.dtype))
-    scale = xp.asarray(1 / xp.sqrt(xp.asarray(term.weight)))
-    if term.back is not None:
-        return Columns(features @ term.back, term.back)
-    if isinstance(term.penalty, MeanSquare):
-        back = whitening(features.T @ features / x.shape[0]) * scale
-        return Columns(features @ back, back)
-    gram = term.gram(x.shape[1])
-    if gram is None:
-        return Columns(features * scale, scale)
-    back = whitening(xp.asarray(gram)) * scale
-    return Columns(features @ back, back)
+    back = term.back
+    if back is None:
+        scale = xp.asarray(1 / xp.sqrt(xp.asarray(term.weight)))
+        square = isinstance(term.penalty, MeanSquare)
+        gram = features.T @ features / x.shape[0] if square else term.gram(x.shape[1])
+        back = scale if gram is None else whitening(xp.asarray(gram)) * scale
+    return Columns(features * back if back.ndim == 0 else features @ back, back)
 
 
 def gather(
@@ -330,17 +326,12 @@ def _without(problem: Problem, dual_form: bool, fold: tuple[int, int]) -> Regres
     """The regression whose terms are set up without one fold: its rows first, then all others."""
     start, stop = fold
     others = np.r_[0:start, stop : problem.x.shape[0]]
-    terms = linear_terms(problem.take(others))
+    train = problem.take(others)
+    terms = linear_terms(train)
     if has_mean_square(problem):  # a mean over the draws that are fitted to
-        train = problem.take(others)
-        parts = tuple(columns(term, train.x, train.score) for term in terms)
-        terms = tuple(_rescaled(term, part) for term, part in zip(terms, parts, strict=True))
+        terms = tuple(replace(t, back=columns(t, train.x, train.score).back) for t in terms)
     order = np.r_[start:stop, others]
     return LinearSystem.of(terms, problem.take(order), dual_form).regression
-
-
-def _rescaled(term: Term, part: Columns) -> Term:
-    return replace(term, back=part.back)
 
 
 @dataclass(frozen=True)
