@@ -34,7 +34,7 @@ def test_reported_and_true_errors_fall_with_the_number_of_draws(chains: Path) ->
 def test_runs_differ_by_as_much_as_their_errors_say(
     chains: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two runs of 5 parameters: right errors are beyond these bounds once in 1,000 trials."""
+    """Two runs of 5 parameters: right errors are beyond these bounds twice in 1,000 trials."""
     monkeypatch.setattr(runs, "SIZES", ((2, 500),))
     (row,) = runs.measure(chains, "overdispersed")
     assert 0.04 < row["mean"] < 4.1, row

@@ -83,7 +83,7 @@ def test_estimate_of_functions_and_variables(here: Path, capsys) -> None:
 
 
 @pytest.mark.slow
-def test_full_estimate_has_the_numbers_of_the_library(here: Path, capsys) -> None:
+def test_estimate_as_json_has_the_numbers_of_the_library(here: Path, capsys) -> None:
     assert main(["estimate", "draws.nc", "--fn", "functions.py:first", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)["estimates"][0]
     found = sx.estimate({"first": lambda x: x[0]}, sx.from_arviz("draws.nc"))

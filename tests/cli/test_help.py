@@ -35,7 +35,7 @@ def test_help_lists_every_command_and_exit_code(capsys, monkeypatch) -> None:
     assert all(re.search(rf"^  {code}  ", text, re.MULTILINE) for code in (0, 1, 2))
 
 
-@pytest.mark.slow  # an estimate in full is compiled
+@pytest.mark.slow  # every example of every command
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_run(command: str, output: Path, here: Path, capsys, monkeypatch) -> None:
     text = _help(capsys, monkeypatch, command)

@@ -29,7 +29,7 @@ USAGE = {
     "sumary draws.nc": "invalid choice",
     "summary draws.nc --jso": "unrecognized arguments",
     "summary draws.nc --json --csv": "not allowed with",
-    "summary draws.nc --csv --json": "not allowed with",
+    "summary draws.nc --quick": "unrecognized arguments",
     "summary draws.nc --audit maybe": "invalid choice",
     "convert draws.nc": "required: OUT",
     "completion fish": "invalid choice",

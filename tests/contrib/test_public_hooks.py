@@ -16,7 +16,12 @@ CONTRIB = Path(sx.contrib.__file__).parent
 def test_contrib_imports_public_names_only(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            assert not any(name.name.startswith("steinax") for name in node.names)
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            assert not str(node.module).startswith("steinax"), ast.unparse(node)
         if isinstance(node, ast.ImportFrom) and node.level == 2:
+            assert not str(node.module).startswith("_"), ast.unparse(node)
             home = getattr(sx, str(node.module))
             offered = getattr(home, "__all__", [name for name in vars(home) if name[0] != "_"])
             assert {name.name for name in node.names} <= set(offered), ast.unparse(node)

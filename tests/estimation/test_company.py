@@ -65,23 +65,29 @@ def test_folds_are_those_of_the_draws() -> None:
     assert counts == {24}
 
 
-@pytest.mark.parametrize(("n", "dim", "rho"), [(400, 3, 0.9), (320, 40, 0.5)])
-def test_few_draws(n: int, dim: int, rho: float) -> None:
-    assert_alone_as_in_company(bent_chains(n, dim, rho))
+SLOW = {
+    "grid": (200, 2, 0.5),
+    "grid in 10 dimensions": (400, 10, 0.8),
+    "search": (600, 2, 0.7),
+    "search of pairs": (800, 6, 0.9),
+    "directions": (600, 40, 0.5),
+}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "dim", "rho"),
-    [(200, 2, 0.5), (400, 10, 0.8), (600, 2, 0.7), (800, 6, 0.9), (600, 40, 0.5)],
-    ids=["grid", "grid in 10 dimensions", "search", "search of pairs", "directions"],
+    [
+        pytest.param(400, 3, 0.9, id="grid in 3 dimensions"),
+        pytest.param(320, 40, 0.5, id="directions, few draws"),
+        *(pytest.param(*case, id=name, marks=pytest.mark.slow) for name, case in SLOW.items()),
+    ],
 )
 def test_alone_as_in_company(n: int, dim: int, rho: float) -> None:
     assert_alone_as_in_company(bent_chains(n, dim, rho))
 
 
 @pytest.mark.slow
-def test_alone_as_in_company_on_landmarks() -> None:
+def test_alone_as_in_company_where_a_part_chooses() -> None:
     """The same candidates. With next to no noise their normal equations lose half of the digits.
 
     Three integrands, on CI two.
