@@ -11,6 +11,7 @@ from steinax.estimation._candidates import (
     DOT_PRODUCT,
     LEAST_PENALTY,
     MOVES,
+    OF_PAIRS,
     SPREAD,
     SQUARED,
     STEPS,
@@ -19,6 +20,7 @@ from steinax.estimation._candidates import (
 )
 from steinax.estimation._draws import RealDraws, Trial
 from steinax.estimation._search import Search, trials
+from steinax.kernels import _base
 
 LENGTH, CHAINS = 30, 4
 FOLDS = tuple((i * LENGTH, (i + 1) * LENGTH) for i in range(CHAINS))
@@ -122,6 +124,23 @@ def test_the_wider_kernels_are_for_what_the_first_leave_much_of() -> None:
     assert tried[: len(SPREAD)] == list(SPREAD)
     assert Candidate("", SQUARED, 1.0, 1e-4) not in tried
     assert len(tried) <= len(SPREAD) + STEPS
+
+
+@pytest.mark.parametrize(("kernel", "factor"), [(SQUARED, 4.0), (OF_PAIRS, 2.0)])
+def test_half_of_a_kernel_matrix_is_made(kernel: str, factor: float, monkeypatch) -> None:
+    """What lies above the diagonal, beyond the tile on it, is copied from below."""
+    entries, products = [], _base.Products
+
+    def counted(x, s, y, t) -> _base.Products:
+        entries.append(len(x) * len(y))
+        return products(x, s, y, t)
+
+    monkeypatch.setattr(_base, "Products", counted)
+    monkeypatch.setattr(_base, "NUMBERS", 1)
+    draws, _ = _hard()
+    matrix, _ = draws.kernel(kernel, factor)
+    assert sum(entries) < 0.6 * matrix.size
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12, atol=1e-12)
 
 
 def test_functions_without_a_variance_are_left_out() -> None:

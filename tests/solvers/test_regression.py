@@ -58,6 +58,22 @@ class TestLeavingOut:
             np.testing.assert_allclose(held.intercepts[i], level, atol=1e-9)
             np.testing.assert_allclose(held.residual[start:stop], (F - g)[start:stop], atol=1e-9)
 
+    def test_factorises_folds_once_for_all_integrands(
+        self, form: str, weights, monkeypatch
+    ) -> None:
+        asked = []
+        made = Regression(**FORMS[form], weights=weights)
+        blocks = made._made_blocks
+        monkeypatch.setattr(
+            made, "_made_blocks", lambda folds: asked.append(folds) or blocks(folds)
+        )
+        for f, folds in ((F, FOLDS), (2 * F, FOLDS), (F, FOLDS[:2])):
+            fresh = Regression(**FORMS[form], weights=weights).leave_out(f, folds)
+            held = made.leave_out(f, folds)
+            np.testing.assert_array_equal(held.residual, fresh.residual)
+            np.testing.assert_array_equal(held.variance, fresh.variance)
+        assert asked == [FOLDS, FOLDS[:2]]
+
     def test_gives_the_weights_of_its_mean(self, form: str, weights) -> None:
         made = Regression(**FORMS[form], weights=weights)
         share = np.ones(70) if weights is None else np.sqrt(weights[:70])

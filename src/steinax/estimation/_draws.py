@@ -115,6 +115,8 @@ def held_out_variance(residual: AnyArray, expected: AnyArray) -> np.ndarray:
 class AbstractDraws(abc.ABC):
     """Where candidates are tried: coordinates, integrands of variance 1, folds, and weights."""
 
+    x: AnyArray  # (n, dim)
+    score: AnyArray  # (n, dim)
     f: np.ndarray  # (n, k)
     folds: Folds
     root: np.ndarray | None  # of the weights of the squares, (n,)
@@ -144,9 +146,18 @@ class AbstractDraws(abc.ABC):
     def kernel(self, name: str, factor: float | None) -> tuple[np.ndarray, float]:
         """The matrix of a kernel on all pairs, and its median variance; infinite where it overflows."""
 
-    @abc.abstractmethod
     def thinned(self, count: int, tails: float = 0.0) -> "AbstractDraws":
         """The same with about so many of the draws, a share of them those that lie farthest out."""
+        index, cut = thinned(self.folds, count, tails, self._distances() if tails else None)
+        made = copy(self)
+        made.x, made.score, made.f = self.x[index], self.score[index], self.f[index]
+        made.root = None if self.root is None else self.root[index]
+        made.index, made.folds = index, cut
+        return made
+
+    def _distances(self) -> np.ndarray | None:
+        """How far out each draw lies, (n,); None where that means nothing."""
+        return None
 
     def plain(self) -> Trial:
         """Plain Monte Carlo: f itself."""
@@ -205,8 +216,10 @@ class AbstractDraws(abc.ABC):
         return CrossFitted((made,), self.folds)
 
     @abc.abstractmethod
-    def kernel_with(self, name: str, factor: float | None, rows: Any, some: Any) -> np.ndarray:
-        """The matrix of a kernel between rows of these draws and some others of the same target."""
+    def kernel_with(
+        self, name: str, factor: float | None, rows: np.ndarray | None, some: Any
+    ) -> np.ndarray:
+        """The matrix of a kernel between rows of these draws, all if None, and some others of the target."""
 
     def cost(self, kernel: str) -> float:
         """Of an entry of a kernel's matrix, in units of a fast one's."""
@@ -247,27 +260,27 @@ class AbstractDraws(abc.ABC):
         if not name and not made.sound:
             return
         some = np.arange(self.f.shape[1]) if asked is None else np.flatnonzero(asked)
-        fits = [
-            made.first(1 + width).without_each(train.f[:, some], train.folds) for width in widths
-        ]
+        f = train.f[:, some]
+        fits = [made.first(1 + width).without_each(f, train.folds) for width in widths]
         residuals = [self.f[:, some] for _ in candidates]
         sums = [np.zeros((len(self.folds), count)) for count in (1, max(widths), train.size)]
+        weights = np.ones(self.size) if self.weights is None else self.weights
         for fold, rows, inside in self._tiles(train):
             columns = self.columns_of(widest.columns, rows) if widest.columns else None
             kernel = None
             if matrix is not None:
                 known = inside is not None
                 kernel = matrix[inside] if known else self.kernel_with(name, factor, rows, train)
-            share = np.ones(len(rows)) if self.weights is None else self.weights[rows]
             for total, values in zip(sums, (np.ones((len(rows), 1)), columns, kernel), strict=True):
                 if values is not None:
-                    total[fold] += share @ values
+                    total[fold] += weights[rows] @ values
             for residual, without in zip(residuals, fits, strict=True):
                 residual[rows] -= _predicted(without[fold], columns, kernel)
         outside = [total.sum(axis=0) - total for total in sums]
         for one, residual, without in zip(candidates, residuals, fits, strict=True):
             whole, means = self.f.copy(), np.tile(self.f.mean(axis=0), (len(self.folds), 1))
-            whole[:, some], means[:, some] = residual, self._intercepts(without, some, *outside)
+            whole[:, some] = residual
+            means[:, some] = self._intercepts(without, some, weights, *outside)
             held = HeldOut(whole, "", means, folds=self.folds)
             yield replace(self.tried(one, held), asked=asked)
 
@@ -275,6 +288,7 @@ class AbstractDraws(abc.ABC):
         self,
         fits: Sequence[Coefficients],
         some: np.ndarray,
+        weights: np.ndarray,
         share: np.ndarray,
         columns: np.ndarray,
         kernel: np.ndarray,
@@ -284,11 +298,11 @@ class AbstractDraws(abc.ABC):
         Args:
             fits: those that leave out one fold each.
             some: the integrands that they are for.
+            weights: of the draws, (n,).
             share: how many draws there are outside each fold, or the sum of their weights, (fold, 1).
             columns: the sums of columns over these draws, (fold, q).
             kernel: the sums of the kernel between these draws and those fitted to, (fold, train).
         """
-        weights = np.ones(self.size) if self.weights is None else self.weights
         own = np.stack([weights[i:j] @ self.f[i:j, some] for i, j in self.folds])
         fitted = [
             _predicted(fit, columns[[i]], kernel[[i]] if fit.kernel is not None else None)
@@ -315,6 +329,17 @@ def _predicted(
     width, count = fit.columns.shape
     made = np.zeros((1, count)) if kernel is None else kernel @ fit.kernel
     return made if columns is None else made + columns[:, :width] @ fit.columns
+
+
+def _rows(rows: np.ndarray | None, x: Any, score: Any) -> tuple[Any, Any]:
+    """Some rows of draws and scores; for None the arrays themselves, which a kernel knows for one set."""
+    return (x, score) if rows is None else (x[rows], score[rows])
+
+
+def _with_size(matrix: np.ndarray) -> tuple[np.ndarray, float]:
+    """A kernel's matrix, and its median variance; infinite where it overflows."""
+    own = np.diagonal(matrix)
+    return matrix, float(np.median(own)) if np.isfinite(own.max()) else np.inf
 
 
 def _width(columns: np.ndarray | None) -> int:
@@ -348,15 +373,13 @@ class RealDraws(AbstractDraws):
         return self.x.shape[1]
 
     def thinned(self, count: int, tails: float = 0.0) -> "RealDraws":
-        far = np.linalg.norm(self.x, axis=1) if tails else None
-        index, cut = thinned(self.folds, count, tails, far)
-        made = copy(self)
-        made.x, made.score, made.f = self.x[index], self.score[index], self.f[index]
-        made.scaled = tuple(part[index] for part in self.scaled)
-        made.root = None if self.root is None else self.root[index]
-        made.index = index
-        made.folds, made.median, made._columns, made._kernels = cut, self.median, {}, {}
+        made = cast(RealDraws, super().thinned(count, tails))
+        made.scaled = tuple(part[made.index] for part in self.scaled)
+        made._columns, made._kernels = {}, {}
         return made
+
+    def _distances(self) -> np.ndarray:
+        return np.linalg.norm(self.x, axis=1)
 
     def cost(self, kernel: str) -> float:
         return float(self.dim) if kernel == OF_PAIRS else 1.0
@@ -394,18 +417,16 @@ class RealDraws(AbstractDraws):
         return known
 
     def _matrix(self, name: str, factor: float | None) -> tuple[np.ndarray, float]:
-        matrix = self.kernel_with(name, factor, slice(None), self)
-        own = np.diagonal(matrix)
-        return matrix, float(np.median(own)) if np.isfinite(own.max()) else np.inf
+        return _with_size(self.kernel_with(name, factor, None, self))
 
-    def kernel_with(self, name: str, factor: float | None, rows: Any, some: Any) -> np.ndarray:
+    def kernel_with(
+        self, name: str, factor: float | None, rows: np.ndarray | None, some: Any
+    ) -> np.ndarray:
         if name == OF_PAIRS:
             assert factor is not None
-            x, score = self.scaled
-            return CoordinatePairs(factor).stein_matrix(
-                LANGEVIN, x[rows], score[rows], *some.scaled
-            )
-        points, others = (self.x[rows], self.score[rows]), (some.x, some.score)
+            points = _rows(rows, *self.scaled)
+            return CoordinatePairs(factor).stein_matrix(LANGEVIN, *points, *some.scaled)
+        points, others = _rows(rows, self.x, self.score), (some.x, some.score)
         if factor is None:  # a polynomial with a penalty and more coefficients than draws
             return Polynomial(_degree(name)).cross_gram(None, *points, *others)
         kernel = KERNELS[name](factor * self.median)  # type: ignore[call-arg]
@@ -467,19 +488,6 @@ class SpaceDraws(AbstractDraws):
         self.families[name] = family
         return name
 
-    def thinned(self, count: int, tails: float = 0.0) -> "SpaceDraws":
-        index, cut = thinned(self.folds, count)
-        made = copy(self)
-        made.x, made.score, made.f, made.folds = (
-            self.x[index],
-            self.score[index],
-            self.f[index],
-            cut,
-        )
-        made.root = None if self.root is None else self.root[index]
-        made.index = index
-        return made
-
     def columns(self, name: str) -> np.ndarray | None:
         return self.columns_of(name, np.arange(self.size)) if name else None
 
@@ -488,13 +496,12 @@ class SpaceDraws(AbstractDraws):
         return np.asarray(family.feature_matrix(family.setup(self.x, self.score), *points))
 
     def kernel(self, name: str, factor: float | None) -> tuple[np.ndarray, float]:
-        family, points = self.families[name], (self.x, self.score)
-        matrix = np.asarray(family.feature_matrix(points, *points))
-        own = np.diagonal(matrix)
-        return matrix, float(np.median(own)) if np.isfinite(own.max()) else np.inf
+        return _with_size(self.kernel_with(name, factor, None, self))
 
-    def kernel_with(self, name: str, factor: float | None, rows: Any, some: Any) -> np.ndarray:
-        centres, points = (some.x, some.score), (self.x[rows], self.score[rows])
+    def kernel_with(
+        self, name: str, factor: float | None, rows: np.ndarray | None, some: Any
+    ) -> np.ndarray:
+        centres, points = (some.x, some.score), _rows(rows, self.x, self.score)
         return np.asarray(self.families[name].feature_matrix(centres, *points))
 
 
@@ -539,9 +546,7 @@ def integration(wanted: Integrands, sample: Sample, ess: AnyArray) -> Integratio
     f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     plain = f if sample.weights is None else linearised(f, sample.weights.ravel())
     scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
-    autocorrelation = np.fmax(
-        sample.size / np.asarray(ess), 1.0
-    )  # unknown, NaN, in chains of 3 draws
+    autocorrelation = np.fmax(sample.size / np.asarray(ess), 1.0)  # NaN in chains of 3 draws: 1
     split = many_folds(sample.chains, sample.length, autocorrelation_of(sample))
     folds = split.boundaries(sample.chains, sample.length)
     kind = SpaceDraws if has_families(sample) else RealDraws

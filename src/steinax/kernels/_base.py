@@ -119,9 +119,6 @@ class Products:
         self.dim = x.shape[-1]
         self.xp = namespace(x, s, y, t)
 
-    def _dot(self, left: AnyArray, right: AnyArray) -> Any:
-        return left @ right.T
-
     def _of_first(self, left: AnyArray, right: AnyArray) -> Any:
         """Of two vectors that belong to the first point: (n, 1)."""
         total = self.xp.sum(left * right, axis=-1)
@@ -145,25 +142,25 @@ class Products:
 
     @cached_property
     def xy(self) -> Any:
-        return self._dot(self.x, self.y)
+        return self.x @ self.y.T
 
     @cached_property
     def xt(self) -> Any:
-        return self._dot(self.x, self.t)
+        return self.x @ self.t.T
 
     @cached_property
     def ys(self) -> Any:
-        return self._dot(self.s, self.y)
+        return self.s @ self.y.T
 
     @cached_property
     def st(self) -> Any:
-        return self._dot(self.s, self.t)
+        return self.s @ self.t.T
 
     @cached_property
     def crossed(self) -> Any:
         r"""$x \cdot t + y \cdot s$, by one product."""
-        left, right = ((self.x, self.s), (self.t, self.y))
-        return self._dot(*(self.xp.concat(both, axis=-1) for both in (left, right)))
+        left = self.xp.concat((self.x, self.s), axis=-1)
+        return left @ self.xp.concat((self.t, self.y), axis=-1).T
 
     @cached_property
     def squared_distance(self) -> Any:

@@ -156,12 +156,11 @@ class SquaredExponential(AbstractRadial):
         them: one product makes it, and one the exponent.
         """
         xp, rate = pairs.xp, self._rate
-        exponent = pairs._dot(pairs.x, -2 * rate * pairs.y)
+        exponent = pairs.x @ (-2 * rate * pairs.y).T
         exponent += rate * pairs.xx
         exponent += rate * pairs.yy
         right = (2 * rate * pairs.t + 8 * rate**2 * pairs.y, 2 * rate * pairs.y + pairs.t)
-        both = ((pairs.x, pairs.s), right)
-        matrix = pairs._dot(*(xp.concat(one, axis=-1) for one in both))
+        matrix = xp.concat((pairs.x, pairs.s), axis=-1) @ xp.concat(right, axis=-1).T
         matrix -= 2 * rate * pairs.xs + 4 * rate**2 * pairs.xx
         matrix -= 2 * rate * (pairs.yt + pairs.dim) + 4 * rate**2 * pairs.yy
         matrix *= xp.exp(exponent)

@@ -13,7 +13,7 @@ from .._progress import progress
 from .._types import AnyArray, Key, Points, PyTree, Values
 from ..families import AbstractFamily, AbstractLinearFamily
 from ..objectives import AbstractObjective, AbstractPenalty
-from ._regression import Folds, HeldOut
+from ._regression import Folds, HeldOut, scaled
 
 type Root = Float[AnyArray, " n"] | None
 
@@ -28,16 +28,6 @@ def root_of(weights: AnyArray | None) -> Root:
         return None
     flat = np.asarray(weights, np.float64).ravel()
     return flat / np.sqrt(np.mean(flat**2))
-
-
-def scaled(rows: AnyArray, root: Root) -> AnyArray:
-    """Every row times its root: (n, p)."""
-    return rows if root is None else root[:, None] * rows
-
-
-def unscaled(rows: AnyArray, root: Root) -> AnyArray:
-    """Every row over its root: (n, p)."""
-    return rows if root is None else rows / root[:, None]
 
 
 def ones(x: AnyArray, root: Root) -> AnyArray:

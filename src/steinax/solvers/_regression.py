@@ -8,7 +8,8 @@ $$ P = A A^\top - B B^\top, \qquad A = C^{-\top}, \quad C C^\top = K / \lambda +
 
 Leaving out the rows of a fold $F$ is as if each of them had an indicator of its own among the columns, so the
 error of the prediction on them is $e_F = P_{FF}^{-1} \alpha_F$, and the intercept $c = \tau^\top f$ becomes
-$c - \tau_F^\top e_F$. Rows that belong to no fold are fitted to by every fit.
+$c - \tau_F^\top e_F$. Rows that belong to no fold are fitted to by every fit. Without a kernel $C$ is 1, and
+features with a penalty are columns with rows of the penalty's root below them.
 """
 
 from copy import copy
@@ -26,8 +27,10 @@ from .._types import AnyArray
 type Folds = tuple[tuple[int, int], ...]
 
 DEPENDENT = 1e-11  # of a column's size: if the columns before it leave less of it, it is not used
-SAFE = 1e-3  # the same, down to which normal equations twice over lose no digits
-SAFER = 0.03  # the same, down to which once is enough
+SAFE = (
+    1e-3  # what the columns before must leave for normal equations, solved twice, to lose no digits
+)
+SAFER = 0.03  # the same for normal equations that are solved once
 LEVERAGE = 1e-6  # of a direction: if the other folds know less of it, they are fitted to anew
 WEAK = 1e-10  # the penalty of such a direction in a batch, or while jax compiles
 
@@ -109,9 +112,11 @@ class Regression:
         self.penalty = penalty
         self.free = 1 if columns is None else 1 + columns.shape[-1]
         parts = [ones, *(one for one in (columns, features) if one is not None)]
-        matrix = _scaled(xp.concat(parts, axis=-1), self.root)
+        matrix = scaled(xp.concat(parts, axis=-1), self.root)
         self.factor = None if kernel is None else _kernel_factor(kernel, penalty, self.root)
-        self.shared: dict[str, Any] = {}  # by regressions with other columns: of the kernel alone
+        # what regressions of the same kernel with other columns need as well: see `first`
+        self.shared: dict[str, Any] = {}
+        self.known: _Blocks | None = None  # of the folds that were asked for last
         if self.factor is not None:
             matrix = solve_triangular(self.factor, matrix)
         held = None if features is None else (self.free, penalty)
@@ -120,24 +125,23 @@ class Regression:
     def first(self, count: int) -> "Regression":
         """The same with the first columns only, the intercept's among them: nothing is factorised."""
         made = copy(self)
-        for name in _OF_COLUMNS:
+        for name in ("tau", "_first_row"):
             vars(made).pop(name, None)
         made.basis, made.upper, made.free = self.basis[:, :count], self.upper[:count, :count], count
-        if self.factor is not None:
-            made.pushed = self.pushed[:, :count]
+        made.pushed, made.known = self.pushed[:, :count], None
         return made
 
     def solve(self, f: AnyArray) -> Coefficients:
         """Fit to all rows: f is (n, k)."""
         xp = namespace(f, self.basis)
-        y, centre = self._centred(f)
+        y, centre = self._centring(f)
         white = y if self.factor is None else solve_triangular(self.factor, y)
         along = self.basis.mT @ white
         w = _solve_upper(self.upper, along)
         kernel = None
         if self.factor is not None:
             alpha = solve_triangular(self.factor, white - self.basis @ along, transposed=True)
-            kernel = _scaled(alpha, self.root) / xp.asarray(self.penalty)
+            kernel = scaled(alpha, self.root) / xp.asarray(self.penalty)
         intercept = w[..., 0, :] + centre[..., 0, :]
         return Coefficients(intercept, w[..., 1 : self.free, :], w[..., self.free :, :], kernel)
 
@@ -155,7 +159,7 @@ class Regression:
         blocks = self._blocks(folds)
         error = blocks.errors(alpha, y)
         intercepts = intercept - fold_sums(tau[..., :stop, :] * error, folds)
-        residual = _unscaled(error, self._root(folds)) + per_draw(intercepts, folds) + centre
+        residual = unscaled(error, self._root(folds)) + per_draw(intercepts, folds) + centre
         variance = blocks.diagonal() if expected else None
         if variance is not None and self.weights is not None:
             variance = variance / self.weights[:stop]
@@ -165,9 +169,8 @@ class Regression:
         """The fits that leave out one fold each: those to f with the fold's predictions in its place."""
         xp = namespace(f, self.basis)
         y, _ = self._centred(f)
-        error = _unscaled(self._blocks(folds).errors(self._residuals(y)[0], y), self._root(folds))
-        pad = xp.zeros_like(xp.asarray(f))
-        pad = error if error.shape == pad.shape else xp.concat([error, pad[error.shape[-2] :]])
+        error = unscaled(self._blocks(folds).errors(self._residuals(y)[0], y), self._root(folds))
+        pad = xp.concat([error, xp.zeros_like(xp.asarray(f))[error.shape[-2] :]])
         row = xp.arange(f.shape[-2])[:, None]
         inside = [(row >= start) & (row < stop) for start, stop in folds]
         together = self.solve(xp.concat([f - xp.where(one, pad, 0.0) for one in inside], axis=-1))
@@ -175,6 +178,7 @@ class Regression:
         return [together.of(slice(i * k, (i + 1) * k)) for i in range(len(folds))]
 
     def _root(self, folds: Folds) -> AnyArray | None:
+        """The roots of the rows that belong to folds."""
         return None if self.root is None else self.root[: folds[-1][1]]
 
     def averaging(self, folds: Folds) -> AnyArray:
@@ -201,7 +205,7 @@ class Regression:
             weights[start:stop] += right[start:stop]
             others = np.r_[:start, stop : len(weights)]
             weights[others] -= predictor[:, : len(others)].T @ right[start:stop]
-        return _scaled(weights, self.root)[:, 0]
+        return scaled(weights, self.root)[:, 0]
 
     @cached_property
     def tau(self) -> AnyArray:
@@ -225,26 +229,29 @@ class Regression:
         return solve_triangular(self.factor, self.basis, transposed=True)
 
     def _whitened(self, y: AnyArray) -> AnyArray:
-        """$C^{-1} y$, made once for the regressions that share the kernel."""
+        """$C^{-1} y$, kept for the regressions that share the kernel while they are asked for the same y."""
         known = self.shared.get("whitened")
         if known is None or known[0] is not y:
             known = self.shared["whitened"] = (y, solve_triangular(self.factor, y))
         return known[1]
 
     def _outer(self, folds: Folds) -> AnyArray:
-        """The blocks of A A' of P = A A' - B B', made once for the regressions that share the kernel."""
+        """The blocks of A A' of P = A A' - B B', kept in the same way for the same folds."""
         known = self.shared.get("outer")
         if known is None or known[0] != folds:
             known = self.shared["outer"] = (folds, _outer_blocks(self.factor, folds))
         return known[1]
 
-    def _centred(self, f: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def _centring(self, f: AnyArray) -> tuple[AnyArray, AnyArray]:
         """The integrands less their means, their rows scaled, and the means."""
+        centre = namespace(f, self.basis).mean(f, axis=-2, keepdims=True)
+        return scaled(f - centre, self.root), centre
+
+    def _centred(self, f: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """The same, kept in the same way for the same integrands."""
         known = self.shared.get("centred")
         if known is None or known[0] is not f:
-            xp = namespace(f, self.basis)
-            centre = xp.mean(xp.asarray(f), axis=-2, keepdims=True)
-            known = self.shared["centred"] = (f, _scaled(f - centre, self.root), centre)
+            known = self.shared["centred"] = (f, *self._centring(f))
         return known[1:]
 
     def _residuals(self, y: AnyArray, rows: int | None = None) -> tuple[AnyArray, AnyArray]:
@@ -259,6 +266,12 @@ class Regression:
         return alpha, (self._first_row[..., None, :] @ along)
 
     def _blocks(self, folds: Folds) -> "_Blocks":
+        """Those of P, kept: further integrands cost a few products."""
+        if self.known is None or self.known.folds != folds:
+            self.known = self._made_blocks(folds)
+        return self.known
+
+    def _made_blocks(self, folds: Folds) -> "_Blocks":
         if self.factor is not None:
             return _kernel_blocks(self._outer(folds), self.pushed, folds)
         blocks, weak = _column_blocks(self.basis, folds)
@@ -279,9 +292,6 @@ class Regression:
         below = np.diag(np.sqrt(ridge))[self.free :]
         rows = np.concatenate([columns[:start], columns[stop:], below]) / size
         return (columns[start:stop] / size) @ np.linalg.pinv(rows, rcond=DEPENDENT)
-
-
-_OF_COLUMNS = ("basis", "upper", "free", "tau", "_first_row", "pushed")
 
 
 def orthonormal(
@@ -362,15 +372,15 @@ class _Blocks:
 
     def solve(self, right: AnyArray) -> AnyArray:
         """The inverses applied to the rows of the folds."""
-        right = self._parts(right)
+        right = fold_rows(right, self.folds)
         if self.inner is None:
-            return self._flat(self._inverted(right))
-        return self._flat(right + self.inner @ self._inverted(self.inner.mT @ right))
+            return unfolded(self._inverted(right), self.folds)
+        error = right + self.inner @ self._inverted(self.inner.mT @ right)
+        return unfolded(error, self.folds)
 
     def _inverted(self, right: AnyArray) -> AnyArray:
-        if (
-            isinstance(right, np.ndarray) and right.ndim > 3
-        ):  # of many regressions, for few integrands
+        many = isinstance(right, np.ndarray) and right.ndim > 3
+        if many:  # regressions, for few integrands
             return np.linalg.solve(self.matrix, right)
         return self.inverse.mT @ (self.inverse @ right)
 
@@ -386,16 +396,10 @@ class _Blocks:
             found = xp.sum(self.inverse**2, axis=-2)
         else:
             found = 1 + xp.sum((self.inner @ self.inverse.mT) ** 2, axis=-1)
-        found = self._flat(found[..., None])[..., 0]
+        found = unfolded(found[..., None], self.folds)[..., 0]
         for (start, stop), predictor in self.refits.items():
             found[start:stop] = 1 + np.sum(predictor**2, axis=1)
         return found
-
-    def _parts(self, values: AnyArray) -> AnyArray:
-        return fold_rows(values, self.folds)
-
-    def _flat(self, parts: AnyArray) -> AnyArray:
-        return unfolded(parts, self.folds)
 
 
 def _kernel_blocks(outer: AnyArray, pushed: AnyArray, folds: Folds) -> _Blocks:
@@ -464,11 +468,13 @@ def _solve_upper(upper: AnyArray, right: AnyArray) -> AnyArray:
     return solve_triangular(upper.mT, right, transposed=True)
 
 
-def _scaled(rows: AnyArray, root: AnyArray | None) -> AnyArray:
+def scaled(rows: AnyArray, root: AnyArray | None) -> AnyArray:
+    """Every row times its root: (n, p)."""
     return rows if root is None else root[:, None] * rows
 
 
-def _unscaled(rows: AnyArray, root: AnyArray | None) -> AnyArray:
+def unscaled(rows: AnyArray, root: AnyArray | None) -> AnyArray:
+    """Every row over its root: (n, p)."""
     return rows if root is None else rows / root[:, None]
 
 
