@@ -102,9 +102,7 @@ NUMBER = 8  # bytes
 SHARE = 0.5  # of the memory that is free, where no budget is given
 # The numbers below are those of `python -m benchmarks.scale integrands --only memory`.
 PACKAGES = 45e6  # bytes of packages that are imported on the way, and of small arrays
-PROGRAMS = (
-    125e6  # bytes that jax takes to compile and hold its programs, where a solver is compiled
-)
+PROGRAMS = 125e6  # bytes of jax and of its programs, where a solver is compiled
 FACTORS = 2  # matrices of all pairs of draws at once, beside integrands
 PASSES = 8  # arrays of all draws for each integrand: f, f - g, what lies between, statistics
 PRIMAL = 7  # the same in primal form

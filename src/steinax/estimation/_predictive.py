@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import AnyArray
+from ..chains import linearised
 from ..data import Integrands, Sample, integrands
 from ..families import AbstractFamily
 from ._audited import AuditMode
 from ._estimate import estimate
 from ._result import Estimate
+from ._weighted_draws import levels_of
 
 POINTS = 9  # of the grid on which a distribution function is inverted
 ROUNDS = 6  # of finer and finer grids: the last is 8^5 times as fine as the first
-NEWTON = (
-    5  # steps from the plain quantile, at most: each makes what is missing about 100 times smaller
-)
+# Steps from the plain quantile, at most: each makes what is missing about 100 times smaller.
+NEWTON = 5
 NEAR = 0.1  # of the error of a quantile: a step that is no longer is the last
 WIDTH = 1e-3  # of the spread of the new data: the distance over which the slope is taken
 
@@ -128,9 +129,7 @@ class Predictive:
         Args:
             q: levels between 0 and 1, one or many.
         """
-        levels = np.atleast_1d(np.asarray(q, float))
-        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(f"levels {q}: give numbers between 0 and 1, such as [0.05, 0.95].")
+        levels = levels_of(q)
         place, width = self._plain_quantile(levels)
         wanted = np.repeat(levels, place.shape[-1])
         names = [f"{name} {100 * one:g}%" for one in levels for name in self._names()]
@@ -195,8 +194,7 @@ class Predictive:
 
     def _average(self, values: np.ndarray) -> np.ndarray:
         """Plain averages over the draws, with their importance weights if they have any, (k,)."""
-        weights = np.ones(values.shape[:2]) if self.sample.weights is None else self.sample.weights
-        return np.tensordot(weights, values) / weights.sum()
+        return linearised(values, self.sample.weights).mean(axis=(0, 1))
 
     def _names(self) -> tuple[str, ...]:
         return self._cdf(np.zeros(()), self.name).names

@@ -26,6 +26,7 @@ from ..objectives import AbstractPenalty
 from ..solvers import CrossFitted, Exact
 from ..solvers._base import random_key
 from ._audited import AuditMode, audited, noted, with_audit
+from ._blocks import nothing
 from ._choice import for_all
 from ._result import Estimate, beside
 from ._splits import CrossFit, with_moves
@@ -118,6 +119,14 @@ class Quantiles:
         )
         distance = self.at(self.levels + wide) - self.at(self.levels - wide)
         return distance / 2 * of_levels / wide
+
+
+def levels_of(q: float | int | Sequence[float] | AnyArray) -> np.ndarray:
+    """The levels of quantiles, one or many, as an array; refused unless between 0 and 1."""
+    levels = np.atleast_1d(np.asarray(q, dtype=float))
+    if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"levels {q}: give numbers between 0 and 1, such as [0.05, 0.5, 0.95].")
+    return levels
 
 
 def _bandwidth(q: float, ess: float) -> float:
@@ -299,11 +308,7 @@ class WeightedDraws(eqx.Module):
             f: the integrands.
             q: levels between 0 and 1, one or many.
         """
-        wanted, levels = integrands(f, self.sample), np.atleast_1d(np.asarray(q, dtype=float))
-        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(
-                f"levels {q}: give numbers between 0 and 1, such as [0.05, 0.5, 0.95]."
-            )
+        wanted, levels = integrands(f, self.sample), levels_of(q)
         ours = Quantiles(wanted.values, self.weights, levels)
         plain = Quantiles(wanted.values, self._own(), levels)
         better = self._statistics(ours.indicators())
@@ -523,8 +528,7 @@ def weigh(
             fitted, used, note = for_all(asked, sample, ess)
             chosen = str(used)
         else:
-            nothing = Integrands(np.zeros((*sample.draws.shape[:2], 1), sample.dtype), ("f",))
-            problem, _ = prepare(nothing, sample, family, penalty, None)
+            problem, _ = prepare(nothing(sample), sample, family, penalty, None)
             folds = CrossFit().boundaries(sample.chains, sample.length)
             fitted = Exact().crossfitted(problem, folds)
             used, note = problem.family, f"{len(folds)} folds, {fitted.note}"
