@@ -177,6 +177,35 @@ class TestColumnsThatDepend:
         np.testing.assert_allclose(made.averaging(FOLDS) @ F, mean, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [np, jnp], ids=["numpy", "jax"])
+@pytest.mark.parametrize("kernel", [None, KERNEL], ids=["columns", "kernel"])
+@pytest.mark.parametrize(
+    "extra", [np.zeros(N), 2 * X[:, 0] - 3 * X[:, 1] + 1], ids=["zero", "dependent"]
+)
+def test_a_column_that_says_nothing_changes_nothing(extra, kernel, kind) -> None:
+    """In whatever place it stands: it takes no direction away from the columns after it."""
+    more = np.insert(X, 2, extra, axis=1)
+    with precision(np.float64):
+        made, known = (
+            Regression(*(None if one is None else kind.asarray(one) for one in (columns, kernel)))
+            for columns in (more, X)
+        )
+        assert known.sound
+        assert not made.sound
+        f = kind.asarray(F)
+        found, expected = made.leave_out(f, FOLDS), known.leave_out(f, FOLDS)
+        coefficients, others = (np.asarray(one.solve(f).columns) for one in (made, known))
+    np.testing.assert_allclose(found.residual, expected.residual, atol=1e-10)
+    np.testing.assert_allclose(found.intercepts, expected.intercepts, atol=1e-10)
+    np.testing.assert_allclose(coefficients, np.insert(others, 2, 0.0, axis=0), atol=1e-10)
+
+
+def test_regressions_of_a_batch_have_their_own_columns_that_say_nothing() -> None:
+    more = np.stack([np.insert(X, place, 0.0, axis=1) for place in (0, 2, 4)])
+    found = Regression(more).leave_out(np.stack([F] * 3), FOLDS).residual
+    np.testing.assert_allclose(found, np.stack([Regression(X).leave_out(F, FOLDS).residual] * 3))
+
+
 SAMPLE = sx.Sample(
     Y := np.log(np.random.default_rng(0).gamma(3.0, size=(4, 62, 2))), 3.0 - np.exp(Y)
 )

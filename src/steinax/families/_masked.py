@@ -10,8 +10,8 @@ from ._base import AbstractLinearFamily
 class Masked(AbstractLinearFamily):
     """Another family with some of its features set to zero.
 
-    They are not cut out, so that one compilation serves whichever they are. Least squares without a
-    penalty gives them the coefficient zero in primal form; the dual form needs other columns.
+    They are not cut out, so that one compilation serves whichever they are. Exact least squares gives them
+    the coefficient zero.
 
     Args:
         family: the other family.

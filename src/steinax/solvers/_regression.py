@@ -333,12 +333,28 @@ def orthonormal(
         below = xp.broadcast_to(xp.sqrt(ridge)[..., None, :] * eye, (*matrix.shape[:-2], p, p))
         unit = xp.concat([unit, below], axis=-2)
     basis, upper = xp.linalg.qr(unit)
-    basis = basis[..., : matrix.shape[-2], :]
-    least = xp.abs(xp.linalg.diagonal(upper))
-    used = least > DEPENDENT  # the columns have length 1
-    basis = xp.where(used[..., None, :], basis, 0.0)
-    upper = xp.where((~used[..., None]) & (eye > 0), 1.0, xp.where(used[..., None], upper, 0.0))
+    used = xp.abs(xp.linalg.diagonal(upper)) > DEPENDENT  # the columns have length 1
+    if xp is not np or not used.all():
+        basis, upper = _dependent_last(unit, used)
+    basis = xp.where(used[..., None, :], basis[..., : matrix.shape[-2], :], 0.0)
+    upper = xp.where(used[..., None], upper, eye)
     return basis, upper * size[..., None, :], xp.all(used, axis=-1)
+
+
+def _dependent_last(matrix: AnyArray, used: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Q and R with the columns in their old places, but those that are not used reflected last.
+
+    A column that depends on those before it still takes a direction, which would be missing from the
+    columns that come after it.
+    """
+    xp = namespace(matrix)
+    order = xp.argsort(~used, axis=-1, stable=True)
+    back = xp.argsort(order, axis=-1, stable=True)[..., None, :]
+    order = xp.broadcast_to(order[..., None, :], matrix.shape)
+    basis, upper = xp.linalg.qr(xp.take_along_axis(matrix, order, axis=-1))
+    upper = xp.take_along_axis(upper, xp.broadcast_to(back, upper.shape), axis=-1)
+    upper = xp.take_along_axis(upper, xp.broadcast_to(back.mT, upper.shape), axis=-2)
+    return xp.take_along_axis(basis, xp.broadcast_to(back, basis.shape), axis=-1), xp.triu(upper)
 
 
 @dataclass(frozen=True)
