@@ -289,8 +289,8 @@ FARM_GUARDS = (
     _mutant(
         "a farm does not charge for chains that lie apart",
         "chains/_statistics.py",
-        "_with_floor(found.mcse, rows.mean(axis=2).T, unseen)",
-        "_with_floor(found.mcse, 0.0 * rows.mean(axis=2).T, unseen)",
+        "with_floor(found.mcse, rows.mean(axis=2).T, unseen)",
+        "with_floor(found.mcse, 0.0 * rows.mean(axis=2).T, unseen)",
         f"{FARM}::test_a_few_posteriors",
     ),
     _mutant(
@@ -426,8 +426,8 @@ STREAMS = (
     _mutant(
         "a stream does not charge for chains that lie apart",
         "chains/_streamed.py",
-        "unit * between_chain_error(",
-        "0.0 * between_chain_error(",
+        "unit * sums.chain_means, unseen)",
+        "0.0 * sums.chain_means, unseen)",
         f"{STREAMED}::test_of_chains_that_lie_apart_are_those_of_the_series",
     ),
     _mutant(

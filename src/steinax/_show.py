@@ -2,7 +2,7 @@
 
 import dataclasses
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -116,6 +116,36 @@ def _is_default(field: dataclasses.Field, value: object) -> bool:
 FINEST = 1e-7  # of the plain error: what is smaller is not written out
 MANY = 1e6  # draws, from which on they are not written out
 PERFECT = 1e9  # what an estimate is worth that has no error to speak of
+SHOWN = 5  # names in a sentence
+BEYOND = f">{PERFECT:.0e}".replace("+0", "")
+
+
+def some_of(names: Sequence[str], most: int = 10) -> str:
+    """The first of some names, and dots where there are more.
+
+    >>> some_of(["a", "b", "c"], 2), some_of(["a"])
+    ('a, b, ...', 'a')
+    """
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are.
+
+    >>> listed("abcdefg")
+    'a, b, c, d, e and 2 more'
+    """
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "chain"), counted(4, "chain")
+    ('1 chain', '4 chains')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def count(number: float) -> str:
@@ -126,11 +156,7 @@ def count(number: float) -> str:
     """
     if not number >= MANY:
         return str(int(number)) if np.isfinite(number) else str(number)
-    return (
-        f">{PERFECT:.0e}".replace("+0", "")
-        if number > PERFECT
-        else f"{number:.1e}".replace("+0", "")
-    )
+    return BEYOND if number > PERFECT else f"{number:.1e}".replace("+0", "")
 
 
 def beside_plain(
@@ -156,7 +182,7 @@ def beside_plain(
 
 def times(worth: float) -> str:
     """What an estimate is worth, up to where it has no error to speak of."""
-    return f"{worth:.3g}" if not worth > PERFECT else f">{PERFECT:.0e}".replace("+0", "")
+    return BEYOND if worth > PERFECT else f"{worth:.3g}"
 
 
 def digits(value: float, error: float) -> str:

@@ -100,6 +100,12 @@ def test_too_few_draws(shape: tuple[int, int]) -> None:
     assert np.all(np.isinf(report.limit))
 
 
+@pytest.mark.parametrize("length", [5, 50])
+def test_on_a_box_scores_count_as_verified_however_few_the_draws(length: int) -> None:
+    draws = np.random.default_rng(0).uniform(size=(2, length, 1))
+    assert sx.audit(sx.Sample(draws, 0.0 * draws, space=sx.spaces.Box(0.0, 1.0))).verified
+
+
 @pytest.mark.parametrize("shape", [(1, 20, 1), (3, 8, 30), (2, 11, 2), (1, 40, 40)])
 def test_odd_shapes_of_right_scores_pass(shape: tuple[int, int, int]) -> None:
     for seed in range(5):

@@ -99,6 +99,16 @@ class TestDifferences:
             and found.audit.checked == EST.audit.checked + OTHER.audit.checked
         )
 
+    @pytest.mark.parametrize("both", [True, False])
+    def test_is_verified_where_both_runs_are(self, both: bool) -> None:
+        samples = [sx.Sample(x, -x) for x in np.random.default_rng(0).normal(size=(2, 4, 200, 2))]
+        for sample in samples[: 1 + both]:
+            sx.audit(sample, log_density=lambda x: -0.5 * x @ x)
+        one, two = (sx.estimate("x", sample, FAMILY) for sample in samples)
+        audit = (one - two).audit
+        assert audit is not None and audit.verified == both
+        assert ("would not notice" in repr(audit)) == (not both)
+
     def test_the_truth_is_within_the_errors(self) -> None:
         expected = np.r_[0.5, 0.5, 0.5, MEAN[:3] + 0.25, 0.5]
         found = (OTHER - EST)[["alpha", "square", "mu"]]

@@ -1,4 +1,4 @@
-"""From what a sampler returns to a Sample: one file a source, each importing its package lazily."""
+"""From what a sampler returns, or a file holds, to a Sample; each package is imported when it is needed."""
 
 from ._arrays import from_arrays
 from ._blackjax import from_blackjax

@@ -7,7 +7,7 @@ import numpy as np
 from .._types import PyTree
 from ..data import Sample
 from ._logdensity import density_and_score
-from ._pytrees import column_names, columns, constrained, dataset, leaves
+from ._pytrees import column_names, columns, dataset, leaves, quantities
 
 ORDERS = (("chain", "draw"), ("draw", "chain"))
 ALARM = 5.0  # standard errors by which chains that know nothing of each other may seem to
@@ -79,10 +79,7 @@ def from_blackjax(
         scores = columns(leaves(arrange(states.logdensity_grad), "scores"))
     else:
         density, scores = density_and_score(log_density, draws)
-    if constrain is not None:
-        variables = constrained(constrain, draws)
-    else:
-        variables = position if isinstance(draws, Mapping) else {}
+    variables = quantities(constrain, draws, position)
     return Sample(
         x,
         scores,

@@ -3,10 +3,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._show import some_of
 from ..data import Sample
 from ..data._sample import as_reals
 from ..data._variables import in_chains
 from ._stan_names import as_dataset, name_unconstrained, parse_column
+from ._stored import stored_divergences
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -103,7 +105,7 @@ def _as_chains(draws: Any, columns: list[str]) -> np.ndarray:
     if array.ndim != 3 or array.shape[-1] != len(columns):
         raise ValueError(
             f"draws have shape {array.shape}, and the last axis has to be {len(columns)} columns: "
-            f"{', '.join(columns[:5])}{', ...' if len(columns) > 5 else ''}. Give (chain, draw, column); "
+            f"{some_of(columns, 5)}. Give (chain, draw, column); "
             "unconstrained=True is for draws on the unconstrained space."
         )
     return array
@@ -132,7 +134,6 @@ def _constrained(model: Any, free: np.ndarray) -> "Dataset":
 
 def _diverging(draws: Any) -> np.ndarray | None:
     """Those a DataTree tells of."""
-    stats = getattr(draws, "children", {}).get("sample_stats")
-    if stats is None or "diverging" not in stats:
-        return None
-    return stats["diverging"].transpose("chain", "draw").values
+    import xarray
+
+    return stored_divergences(draws) if isinstance(draws, xarray.DataTree) else None

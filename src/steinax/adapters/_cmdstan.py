@@ -1,4 +1,4 @@
-"""From CmdStan: its files, read by name."""
+"""From CmdStan: its CSV files, draws and diagnostics put together."""
 
 import glob
 import io

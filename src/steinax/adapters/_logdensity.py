@@ -9,7 +9,7 @@ from .._precision import widest
 from .._types import PyTree
 from ..data import Sample
 from ..data._sample import as_reals
-from ._pytrees import column_names, columns, constrained, dataset, leaves, over_draws
+from ._pytrees import column_names, columns, dataset, leaves, over_draws, quantities
 
 
 def from_logdensity(
@@ -63,10 +63,7 @@ def from_logdensity(
     draws = _as_tree(draws)
     position = leaves(draws, "draws")
     log_density, scores = density_and_score(fn, draws)
-    if constrain is not None:
-        variables = constrained(constrain, draws)
-    else:
-        variables = position if isinstance(draws, Mapping) else {}
+    variables = quantities(constrain, draws, position)
     if names is None:
         names = column_names(position, variables)
     tree = dataset({"posterior": variables}, dims, coords) if variables else None

@@ -12,7 +12,7 @@ from .._precision import precision
 from .._require import require
 from ..data import Sample
 from ..data._variables import element
-from ._stored import STATS, has_scores, open_tree, stored, stored_log_density
+from ._stored import STATS, has_scores, open_tree, stored, stored_divergences, stored_log_density
 
 if TYPE_CHECKING:
     import xarray
@@ -173,13 +173,11 @@ def from_pymc(
                 verified=True,
             )
     draws, scores, log_density, names = _recompute(model, tree, backend, check)
-    stats = tree[STATS].dataset if STATS in tree.children else {}
-    diverging = _series(stats["diverging"]) if "diverging" in stats else None
     return Sample(
         draws,
         scores,
         names,
-        diverging=diverging,
+        diverging=stored_divergences(tree),
         variables=tree,
         log_density=log_density,
         verified=True,

@@ -118,6 +118,21 @@ def constrained(constrain: Callable[[PyTree], Any], tree: PyTree) -> dict[str, n
         ) from error
 
 
+def quantities(
+    constrain: Callable[[PyTree], Any] | None, draws: PyTree, position: Mapping[str, np.ndarray]
+) -> Mapping[str, np.ndarray]:
+    """What is asked for by name: what the user's `constrain` gives, or else the entries of a dict of draws.
+
+    Args:
+        constrain: as in `constrained`.
+        draws: with leaves (chain, draw, ...).
+        position: the same, by name.
+    """
+    if constrain is not None:
+        return constrained(constrain, draws)
+    return position if isinstance(draws, Mapping) else {}
+
+
 def _name(path: tuple[Any, ...]) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".") or "x"
 

@@ -33,8 +33,7 @@ def open_tree(source: Any) -> "xarray.DataTree":
     if isinstance(source, xarray.DataTree):
         _check_axes(source)
         return source
-    if type(source).__name__ == "LocalStore" and hasattr(source, "prefix"):  # nutpie's, of obstore
-        source = source.prefix
+    source = _unwrapped(source)
     if not isinstance(source, (str, os.PathLike)):
         if hasattr(source, "list_dir") or type(source).__module__.startswith("zarr"):
             return _open(source, "zarr")  # a store that is no path
@@ -51,6 +50,12 @@ def open_tree(source: Any) -> "xarray.DataTree":
         return _open(path, "zarr")
     require("h5py", extra="files")
     return _open(path, "h5netcdf")
+
+
+def _unwrapped(store: Any) -> Any:
+    """The path of a store of nutpie, which is obstore's; anything else as it is."""
+    local = type(store).__name__ == "LocalStore" and hasattr(store, "prefix")
+    return store.prefix if local else store
 
 
 def _check_axes(tree: "xarray.DataTree") -> None:
@@ -93,14 +98,12 @@ def stored(tree: "xarray.DataTree") -> Sample:
     draws, scores, names, order = _placed(tree)
     scores = scores if order is None else scores[..., order]
     stats = tree[STATS].dataset
-    diverging = stats["diverging"].transpose("chain", "draw") if "diverging" in stats else None
-    flags = None if diverging is None else np.asarray(diverging.values)
     variables = tree if "posterior" in tree.children else None
     return Sample(
         draws.values,
         scores.values,
         names,
-        diverging=flags,
+        diverging=stored_divergences(tree),
         variables=variables,
         log_density=stored_log_density(stats),
         verified=_is_verified(tree),
@@ -113,6 +116,13 @@ def _is_verified(tree: "xarray.DataTree") -> bool:
     if kept is not None:
         return bool(kept)
     return any(node.attrs.get("inference_library") == "nutpie" for node in tree.subtree)
+
+
+def stored_divergences(tree: "xarray.DataTree") -> np.ndarray | None:
+    """Which draws ended in a divergence, (chain, draw), where the sampler tells."""
+    if STATS not in tree.children or "diverging" not in tree[STATS].dataset:
+        return None
+    return np.asarray(tree[STATS].dataset["diverging"].transpose("chain", "draw", ...).values)
 
 
 def stored_log_density(stats: "xarray.Dataset") -> np.ndarray | None:
@@ -251,8 +261,7 @@ def from_zarr(
     Stream(4 chains x 250 draws, 2 dimensions: mu, nu) True
     """
     zarr = require("zarr", extra="files")
-    if type(store).__name__ == "LocalStore" and hasattr(store, "prefix"):  # nutpie's, of obstore
-        store = store.prefix
+    store = _unwrapped(store)
     group = store if isinstance(store, zarr.Group) else zarr.open_group(store, mode="r")
     if (draws is None) != (scores is None):
         raise ValueError("one of draws and scores is named: name both, or neither.")

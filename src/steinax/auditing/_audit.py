@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from .._show import listed
 from .._types import AnyArray, Chains, Points
 from ..chains._statistics import split_rhat
 from ..data import Sample
 from ..data._sample import kish_size
 from ._differences import differences
 from ._energies import densities, energies
-from ._identities import Identities, chain_identities, identities, tested
+from ._identities import Coordinates, Identities, chain_identities, coordinates, identities, tested
 from ._mistakes import name_chain, name_mistake
-from ._report import AuditReport, Finding, listed
+from ._report import AuditReport, Finding, named
 
 STUCK = 0.98  # a chain that stays where it is for more than this part of its draws
 SLOW = 0.9  # Metropolis at its best stays for three draws in four
@@ -28,7 +29,8 @@ SAME, SAME_SINGLE = (
 )  # of the size of a column: draws that are nearer are one, in float64, float32
 CHANCE = 0.01  # the part of a chain's draws that may be near draws of another by chance
 SHARING = 5  # chains that are looked at for copies of one draw
-HEAVY, HOPELESS = 0.7, 1.0  # k-hat of weights: averages converge slowly, or not at all
+# k-hat of weights and of integrands: averages converge slowly, or not at all
+HEAVY, HOPELESS = 0.7, 1.0
 OUTLYING = 6.0  # standard deviations: where the largest draw is nearer, the tail is light
 LIMIT = 1.0 / 3.0  # above it the third moment is infinite, and standard errors converge slowly
 PRIOR_K, PRIOR_DRAWS, PRIOR_SCALE = 0.5, 10, 3  # the weak prior of Vehtari et al. (2024)
@@ -54,7 +56,7 @@ def _constant(sample: Sample) -> Iterator[Finding]:
         )
         yield Finding("repeated", message, columns=sample.names)
     elif still.any():
-        columns = tuple(name for name, one in zip(sample.names, still, strict=True) if one)
+        columns = named(sample.names, still)
         message = (
             f"these dimensions never change: {listed(columns)}. A constant has no posterior to average "
             "over: leave those columns out of draws and scores."
@@ -159,7 +161,7 @@ def _disagreement(sample: Sample) -> Iterator[Finding]:
         rhat = split_rhat(sample.draws)
     high = rhat > RHAT
     if high.any():
-        columns = tuple(name for name, one in zip(sample.names, high, strict=True) if one)
+        columns = named(sample.names, high)
         message = (
             f"the chains disagree on {listed(columns)} (R-hat up to {np.nanmax(rhat):.2f}): they have not "
             "converged, warm-up is still among the draws, or each has found another mode. The identities "
@@ -237,8 +239,7 @@ def heavy(columns: Float[AnyArray, "n p"], errors: float = 2.0) -> Bool[AnyArray
     [False, True]
     """
     k = pareto_khat(columns)
-    error = (1.0 + k) / np.sqrt(max(tail_length(len(columns)), 1))
-    return np.nan_to_num(k - errors * error, nan=-1.0) > LIMIT
+    return np.nan_to_num(k - errors * _khat_error(k, len(columns)), nan=-1.0) > LIMIT
 
 
 def may_lack_mean(columns: Float[AnyArray, "n p"]) -> Bool[AnyArray, " p"]:
@@ -263,9 +264,14 @@ def may_lack_mean(columns: Float[AnyArray, "n p"]) -> Bool[AnyArray, " p"]:
     far = far[np.isfinite(apart[far])]
     if len(far):
         k = pareto_khat(columns[:, far])
-        surely = k - 1.5 * (1.0 + k) / np.sqrt(max(tail_length(len(columns)), 1))
+        surely = k - 1.5 * _khat_error(k, len(columns))
         found[far] = (k > HEAVY) & (surely > 0.5)  # false for NaN
     return found
+
+
+def _khat_error(k: AnyArray, n: int) -> AnyArray:
+    """The standard error of k-hat from n draws."""
+    return (1.0 + k) / np.sqrt(max(tail_length(n), 1))
 
 
 def tail_length(n: int) -> int:
@@ -322,7 +328,8 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
         log_density: the log density itself, if it is at hand, up to a constant: a function of one draw,
             (dim,), or of many, (n, dim), in NumPy or jax. The scores are compared with its finite differences
             at up to 20 draws, spread over the sample. Where they disagree, the parameter, the draw and what
-            it looks like are named. If they agree, the sample remembers that its scores are verified.
+            it looks like are named. If they agree the sample remembers that its scores are verified, and if
+            they disagree that they are not.
 
     >>> import numpy as np
     >>> import steinax as sx
@@ -336,6 +343,7 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
     True
     """
     compared = [] if log_density is None else _compare(sample, log_density)
+    known = sample.verified or sample.space is not None
     problems = list(integrity(sample))
     kinds = {problem.kind for problem in problems}
     diverging = None if sample.diverging is None else int(np.sum(sample.diverging))
@@ -344,43 +352,39 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
         if not kinds & {"constant", "repeated"}:
             problems.append(_short(sample))
         problems[:0] = compared
-        asked, known = log_density is not None, sample.verified
+        asked = log_density is not None
         return AuditReport(tuple(problems), 0, nothing, nothing, 0.0, diverging, asked, known)
     whole = densities(sample)
     draws = np.asarray(sample.draws, dtype=np.float64)
     scores = np.asarray(sample.scores, dtype=np.float64)
     with np.errstate(all="ignore"):  # what overflows is not a number, and fails
         if sample.space is None:
-            found = identities(draws, scores, sample.weights)
+            at = coordinates(draws, scores, sample.weights)
+            found = identities(draws, scores, sample.weights, at)
             means, squares = found.limit
+            told = None if whole is None else energies(whole)
+            wrong = told or _against(sample, draws, scores, found, at, apart="stuck" not in kinds)
         else:  # where no limit is known, and no mistake by name
             own = sample.space.identities(draws, scores)
             found = tested([own], sample.dim, sample.weights)
             means, squares = nothing, nothing
-        if not found.hold and sample.space is not None:
-            problems.insert(0, _unnamed(sample))
-        elif sample.space is None:
-            told = None if whole is None else energies(whole)
-            wrong = told or _against(sample, draws, scores, found, apart="stuck" not in kinds)
-            problems[:0] = [] if wrong is None else [wrong]
-    problems[:0] = compared
+            wrong = None if found.hold else _unnamed(sample)
+    problems[:0] = compared if wrong is None else [*compared, wrong]
     strength, checked = float(found.strength.max()), found.strength.size
     asked = log_density is not None or whole is not None
-    known = sample.verified or sample.space is not None
     return AuditReport(tuple(problems), checked, means, squares, strength, diverging, asked, known)
 
 
 def _compare(sample: Sample, log_density: Callable[[AnyArray], Any]) -> list[Finding]:
     """Compare the scores with a log density, and let the sample remember the outcome."""
     found = differences(sample, log_density)
-    wrong = found.finding is not None and found.finding.fatal
-    verified = not wrong and (found.agrees or sample.verified)
+    verified = found is None or (not found.fatal and sample.verified)
     object.__setattr__(sample, "verified", verified)  # all else of a sample is frozen
-    return [] if found.finding is None else [found.finding]
+    return [] if found is None else [found]
 
 
 def _against(
-    sample: Sample, draws: Chains, scores: Chains, found: Identities, apart: bool
+    sample: Sample, draws: Chains, scores: Chains, found: Identities, at: Coordinates, apart: bool
 ) -> Finding | None:
     """What the identities of all chains or those of single chains say against the scores.
 
@@ -389,12 +393,13 @@ def _against(
         draws: the same in float64.
         scores: the same.
         found: the identities of all chains.
+        at: the coordinates in which they were tested.
         apart: whether to look at single chains.
     """
     if not found.hold:
         return name_mistake(draws, scores, sample.names, found, sample.weights)
     if apart and sample.chains > 1:
-        strength = chain_identities(draws, scores, sample.weights)
+        strength = chain_identities(draws, scores, sample.weights, at)
         if not (strength <= 1.0).all():
             return name_chain(draws, scores, sample.names, strength, sample.weights)
     return None

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from .._precision import precision
+from .._show import listed
 from .._types import AnyArray, Points
 from ..data import Sample
 from ._mistakes import are_constrained, jacobian_terms, unconstrained
-from ._report import Finding, listed
+from ._report import Finding, named
 
 DRAWS, FEWEST = 20, 5  # at which the density is differentiated; fewer in many dimensions
 EVALUATIONS = 2000  # of the density, roughly, where there are many dimensions
@@ -27,21 +28,11 @@ type Density = Callable[[AnyArray], Any]
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What the comparison of scores with a log density gave.
-
-    Attributes:
-        finding: that they disagree, or that the density is too rough to tell; None if they agree.
-        agrees: whether the scores are verified.
-    """
-
-    finding: Finding | None
-    agrees: bool
-
-
-@dataclass(frozen=True)
 class _Slopes:
-    """Scores and differences at some draws, in units of the standard deviations: all (draw, direction)."""
+    """Scores and differences at some draws, in standard deviations.
+
+    `right`, `score` and `error` are (draw, direction).
+    """
 
     rows: AnyArray
     right: AnyArray
@@ -62,27 +53,30 @@ class _Slopes:
         return ~(np.abs(self.score - self.right) <= self.allowed)
 
 
-def differences(sample: Sample, log_density: Density) -> Compared:
+def differences(sample: Sample, log_density: Density) -> Finding | None:
     r"""Compare the scores with finite differences of the log density at up to 20 draws.
 
     Args:
         sample: the draws and scores.
         log_density: takes one draw, an array (dim,), and returns a number; or takes many, (n, dim), and
             returns (n,).
+
+    Returns:
+        That they disagree, or that the density is too rough to tell; None if they agree.
     """
     found = _slopes(sample, log_density)
     if found.wrong.any():
-        return Compared(_disagreement(sample, found, log_density), agrees=False)
+        return _disagreement(sample, found, log_density)
     unsure = float((np.abs(found.score - found.right) + found.error).max()) / found.typical
     limit = AGREES_SINGLE if sample.single else AGREES
     if unsure <= limit:
-        return Compared(None, agrees=True)
+        return None
     message = (
         f"the scores agree with log_density to {unsure:.1g} of their size, and a smaller error would not be "
         f"noticed: {limit:.0e} is needed to call them verified. Compute the log density with more digits "
         "(float64, a tighter tolerance of its solver) to compare them further."
     )
-    return Compared(Finding("rough", message, fatal=False), agrees=False)
+    return Finding("rough", message, fatal=False)
 
 
 def _slopes(sample: Sample, log_density: Density) -> _Slopes:
@@ -193,7 +187,7 @@ def _of_many(log_density: Density, points: Points) -> Density:
             return one_by_one
         told: Any = one
     except Exception as error:
-        one, told = None, error
+        told = error
     try:
         many = np.asarray(log_density(points), np.float64)
     except Exception:
@@ -212,7 +206,7 @@ def _disagreement(sample: Sample, found: _Slopes, log_density: Density) -> Findi
     off = np.where(found.wrong, np.abs(found.score - found.right), 0.0)
     at, worst = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
     draw, single = int(found.rows[at]), len(found.along) == sample.dim
-    columns = _columns(sample, found.wrong.any(axis=0)) if single else ()
+    columns = named(sample.names, found.wrong.any(axis=0)) if single else ()
     size = float(found.scale[worst]) if single else 1.0
     where = f" of {sample.names[worst]}" if single else " along a random direction"
     kind, looks = next(_looks(sample, found, log_density), ("differences", LEFT_OUT))
@@ -257,12 +251,12 @@ def _looks(sample: Sample, found: _Slopes, log_density: Density) -> Iterator[tup
             "counted twice, or a minibatch gradient without its factor.",
         )
     if len(found.along) == sample.dim:
-        yield from _order(sample, found)
+        yield from _order(found)
         yield from _terms(sample, found)
         yield from _constrained(sample, found, log_density)
 
 
-def _order(sample: Sample, found: _Slopes) -> Iterator[tuple[str, str]]:
+def _order(found: _Slopes) -> Iterator[tuple[str, str]]:
     from scipy.optimize import linear_sum_assignment
 
     score, right = found.score / found.scale, found.right / found.scale
@@ -321,7 +315,7 @@ def _constrained(sample: Sample, found: _Slopes, log_density: Density) -> Iterat
         of_free = _tried(log_density, inside[found.rows], inside.std(axis=0))
         for other in (width * right + term, width * right, of_free):
             if other is not None and _alike(other, score):
-                columns = _columns(sample, which)
+                columns = named(sample.names, which)
                 message = are_constrained(columns, f"they fit the {word} of the draws")
                 yield "constrained", message[0].upper() + message[1:]
 
@@ -337,7 +331,3 @@ def _tried(log_density: Density, points: Points, scale: AnyArray) -> AnyArray | 
 def _alike(one: AnyArray, other: AnyArray) -> bool:
     size = np.sqrt((other**2).mean(axis=0)) + np.finfo(np.float64).tiny
     return bool((np.abs(one - other) <= EQUAL * np.maximum(np.abs(other), size)).all())
-
-
-def _columns(sample: Sample, which: AnyArray) -> tuple[str, ...]:
-    return tuple(name for name, one in zip(sample.names, which, strict=True) if one)

@@ -6,6 +6,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from .._linalg import solve_triangular
+from .._show import listed
 from .._types import AnyArray, Chains, Points
 from ..data import Sample
 from ._identities import MATERIAL, covariance_factor, effective_sizes
@@ -21,7 +23,7 @@ from ._mistakes import (
     swapped,
     unconstrained,
 )
-from ._report import Finding, listed
+from ._report import Finding, named
 
 LEAST = 40  # draws; with fewer nothing is compared
 PER_DIM = 10  # draws for each dimension, at least
@@ -126,7 +128,7 @@ def misfit_of(x: Points, score: Points, log_density: AnyArray) -> Misfit:
     y, raw, score = (x - x.mean(axis=0)) / scale, score, score * scale
     factor = covariance_factor(y, float(len(y)))
     factor = np.eye(y.shape[1]) if factor is None else factor
-    z, t = np.linalg.solve(factor, y.T).T, score @ factor
+    z, t = solve_triangular(factor, y.T).T, score @ factor
     first, second = _near(z)
     value, gradient = _smooth(z, t)
     step_z = z[first] - z[second]
@@ -462,7 +464,7 @@ def _other_places(part: Densities) -> Iterator[Repair]:
 def _transforms(part: Densities, which: AnyArray) -> list[Repair]:
     """The columns in doubt with a Jacobian added, or with draws taken to the unconstrained space."""
     x, s = part.draws, part.scores
-    columns = tuple(name for name, one in zip(part.names, which, strict=True) if one)
+    columns = named(part.names, which)
     fixes = (
         "add 1 to the scores (a log transform)",
         "add 1 - 2 sigmoid(draws) to the scores (logit)",
@@ -485,11 +487,7 @@ def _transforms(part: Densities, which: AnyArray) -> list[Repair]:
 def _told(error: Suspect, part: Densities, least: float, chain: int | None) -> Finding:
     """An error of the scores in words."""
     worst = np.abs(error.bias).max()
-    columns = tuple(
-        name
-        for name, bias in zip(part.names, np.abs(error.bias), strict=True)
-        if bias >= max(0.5 * worst, 0.5 * least)
-    )
+    columns = named(part.names, np.abs(error.bias) >= max(0.5 * worst, 0.5 * least))
     causes = {
         "constant": "A term that is linear in these columns is missing or too many: the Jacobian of a "
         "transformed parameter, or part of a prior or of the data.",

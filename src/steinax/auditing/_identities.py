@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from .._linalg import solve_triangular
 from .._types import AnyArray, Chains, Points, Series
 from ..chains import linearised
 from ..chains._statistics import correlations, shares
+from ..data._coordinates import DRAWS_PER_DIM
 
 type Weights = Float[AnyArray, "chain draw"] | None
 
@@ -21,7 +23,6 @@ CHAIN_ALARM = 1e-5  # means and squares of single chains
 MATERIAL = 0.02  # a smaller deviation is not reported, however sure: in standard deviations
 QUANTILE = 3.0  # an error at the printed limit escapes once in 700 audits
 DIRECTIONS = 20  # pairs are tested along so many directions, all dimensions when there are fewer
-DRAWS_PER_DIM = 5  # with fewer draws the covariance is not used, only the scales
 NORMAL_QUARTILES = 1.349  # from the first to the third, of a standard normal
 BATCHES = 1000  # longer chains are averaged over consecutive draws first
 
@@ -143,7 +144,18 @@ class Identities:
         )[sort]
 
 
-def identities(draws: Chains, scores: Chains, weights: Weights = None) -> Identities:
+class Coordinates(NamedTuple):
+    """Draws and scores as the identities take them: see `identities` for what each is."""
+
+    y: Chains  # standardised draws
+    u: Chains  # their scores times the covariance
+    z: Chains  # whitened draws, along some directions where there are many dimensions
+    t: Chains  # their scores
+
+
+def identities(
+    draws: Chains, scores: Chains, weights: Weights = None, at: Coordinates | None = None
+) -> Identities:
     r"""Test the Stein identities of draws and scores.
 
     With $y_i$ the standardised dimension $i$, $\Sigma$ the covariance of the draws and $u = \Sigma s$
@@ -159,8 +171,14 @@ def identities(draws: Chains, scores: Chains, weights: Weights = None) -> Identi
     and that of $y_i u_i + 1$ what a linear one adds to $E[y_i^2]$, so these bound a bias. The bounded
     functions find what heavy tails hide from the others. Beyond 20 dimensions $z$ and $t$ are seen
     along 20 random directions. With weights all means are self-normalised weighted ones.
+
+    Args:
+        draws: of all chains.
+        scores: the same.
+        weights: of the draws, where they have some.
+        at: the `coordinates` of all this, where they are known.
     """
-    y, u, z, t = _coordinates(draws, scores, weights)
+    y, u, z, t = coordinates(draws, scores, weights) if at is None else at
     dim, count = y.shape[2], z.shape[2]
     one = np.eye(count)
     pairs = (z[..., i : i + 1] * t + one[i] for i in range(count))
@@ -177,10 +195,15 @@ def false_alarms(dim: int, directions: int) -> AnyArray:
     return rates
 
 
-def chain_identities(draws: Chains, scores: Chains, weights: Weights = None) -> AnyArray:
-    """The means and squares of every chain: the largest deviation of each, a chain fails above 1."""
+def chain_identities(
+    draws: Chains, scores: Chains, weights: Weights = None, at: Coordinates | None = None
+) -> AnyArray:
+    """The means and squares of every chain: the largest deviation of each, a chain fails above 1.
+
+    The arguments are those of `identities`.
+    """
     chains, length, dim = draws.shape
-    y, u, _, _ = _coordinates(draws, scores, weights)
+    y, u, _, _ = coordinates(draws, scores, weights) if at is None else at
     series = linearised(np.concatenate([u, y * u + 1.0], axis=2), weights)
     apart = np.moveaxis(series, 0, 1).reshape(1, length, -1)  # each chain's are series of one chain
     found = tested([apart], dim, None, np.full(apart.shape[2], CHAIN_ALARM / apart.shape[2]))
@@ -222,10 +245,8 @@ def _quartiles(y: Chains) -> AnyArray:
     return rows[:, np.arange(1, 4) * (rows.shape[1] - 1) // 4].T
 
 
-def _coordinates(
-    draws: Chains, scores: Chains, weights: Weights
-) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
-    """The standardised draws y, u, the whitened draws z and their scores t."""
+def coordinates(draws: Chains, scores: Chains, weights: Weights = None) -> Coordinates:
+    """Standardise and whiten the draws, and carry the scores along."""
     dim = draws.shape[2]
     n = draws.shape[0] * draws.shape[1]
     y, scale = standardised(draws, weights)
@@ -236,12 +257,12 @@ def _coordinates(
     if factor is not None:
         t = s @ factor
         u = t @ factor.T
-        z = np.linalg.solve(factor, y.reshape(n, dim).T).T.reshape(y.shape)
+        z = solve_triangular(factor, y.reshape(n, dim).T).T.reshape(y.shape)
     if dim > DIRECTIONS:
         normal = np.random.default_rng(0).normal(size=(dim, DIRECTIONS))
         basis = np.linalg.qr(normal)[0]
         z, t = z @ basis, t @ basis
-    return y, u, z, t
+    return Coordinates(y, u, z, t)
 
 
 def covariance_factor(rows: Points, freedom: float) -> AnyArray | None:

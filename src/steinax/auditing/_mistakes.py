@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._show import listed
 from .._types import AnyArray, Chains
 from ..chains import linearised
 from ..chains._statistics import shares
@@ -17,7 +18,7 @@ from ._identities import (
     own_identities,
     standardised,
 )
-from ._report import Finding, listed
+from ._report import Finding, named
 
 
 def name_mistake(
@@ -70,8 +71,8 @@ def name_chain(
     rows = slice(chain, chain + 1)
     some = None if weights is None else weights[rows]
     found = identities(draws[rows], scores[rows], some)
-    named = name_mistake(draws[rows], scores[rows], names, found, some)
-    return replace(named, message=f"chain {chain} alone fails: {named.message}")
+    mistake = name_mistake(draws[rows], scores[rows], names, found, some)
+    return replace(mistake, message=f"chain {chain} alone fails: {mistake.message}")
 
 
 def _unnamed(draws: Chains, names: tuple[str, ...], found: Identities) -> Finding:
@@ -84,7 +85,7 @@ def _unnamed(draws: Chains, names: tuple[str, ...], found: Identities) -> Findin
     )
     walls = _walls(draws)
     if walls.any():
-        columns = tuple(name for name, wall in zip(names, walls, strict=True) if wall)
+        columns = named(names, walls)
         message += (
             f"The draws of {listed(columns)} crowd at an end of their range: where a density does not "
             "vanish at the boundary of its support the identities do not hold. Transform them to the "
@@ -188,7 +189,7 @@ def swapped(
         return
     moved = ", ".join(str(i) for i in np.flatnonzero(place != np.arange(chains)))
     message = (
-        f"the scores of chains {moved} belong to other chains: the log density and the identities agree with "
+        f"the scores of chains {moved} belong to other chains: they fit as "
         f"scores[{[int(i) for i in place]}]. Give draws and scores with their chains in one order."
     )
     yield Repair("chains", draws, scores[place], message)
@@ -203,7 +204,7 @@ def jacobian(
     for chosen in choices(
         [(draws, option) for option in options], np.ones((3, 1), dtype=bool), weights
     ):
-        logs, logits = _named(names, chosen == 1), _named(names, chosen == 2)
+        logs, logits = named(names, chosen == 1), named(names, chosen == 2)
         fixes = [f"add 1 to the scores of {listed(logs)} (a log transform)"] * bool(logs)
         fixes += [f"add 1 - 2 sigmoid(draws) to those of {listed(logits)} (logit)"] * bool(logits)
         message = lacks_jacobian("", "the identities hold with it", " and ".join(fixes))
@@ -220,9 +221,9 @@ def constrained(
     options = [draws, logs, logits]
     allowed = np.stack([np.ones_like(positive), positive, within])
     for chosen in choices([(option, scores) for option in options], allowed, weights):
-        columns = _named(names, chosen > 0)
+        columns = named(names, chosen > 0)
         sorts = (("log", chosen == 1), ("logit", chosen == 2))
-        fixes = [f"the {word} of {listed(_named(names, on))}" for word, on in sorts if on.any()]
+        fixes = [f"the {word} of {listed(named(names, on))}" for word, on in sorts if on.any()]
         message = are_constrained(columns, f"the identities hold for {' and '.join(fixes)}")
         mended = np.choose(chosen, options)
         yield Repair("constrained", mended, scores, message, columns, len(columns))
@@ -244,7 +245,7 @@ def lacks_jacobian(of: str, evidence: str, fix: str) -> str:
 
 
 def unconstrained(draws: Chains) -> tuple[tuple[AnyArray, AnyArray], tuple[AnyArray, AnyArray]]:
-    """The logs and the logits of draws, each after the columns that have them, (dim,)."""
+    """For logs and for logits: which columns have them, (dim,), and their values there."""
     positive = (draws > 0).all(axis=(0, 1))
     within = positive & (draws < 1).all(axis=(0, 1))
     logs = np.log(np.where(positive, draws, 1.0))
@@ -296,10 +297,6 @@ def _standard(chains: Chains, weights: Weights) -> AnyArray:
     share = shares(None if weights is None else weights.ravel())
     centred = np.sqrt(share) * (flat - (share * flat).mean(axis=0))
     return centred / np.maximum(np.linalg.norm(centred, axis=0), np.finfo(np.float64).tiny)
-
-
-def _named(names: Names, mask: AnyArray) -> Names:
-    return tuple(name for name, chosen in zip(names, mask, strict=True) if chosen)
 
 
 def choices(

@@ -6,7 +6,6 @@ import numpy as np
 
 from .._types import AnyArray
 
-SHOWN = 5  # names in a message
 ADVICE = "check them with sx.audit(sample, log_density=...)."
 
 
@@ -81,7 +80,7 @@ class AuditReport(eqx.Module):
             raise AuditError(self)
 
     def merged(self, other: "AuditReport") -> "AuditReport":
-        """The report of two samples: the findings of both, and the larger of what could hide.
+        """The report of two samples: the findings and the limits of both, one after the other.
 
         >>> import numpy as np
         >>> import steinax as sx
@@ -99,6 +98,7 @@ class AuditReport(eqx.Module):
             max(self.strength, other.strength),
             (self.divergences or 0) + (other.divergences or 0) if known else None,
             self.compared and other.compared,
+            self.verified and other.verified,
         )
 
     def __repr__(self) -> str:
@@ -146,7 +146,6 @@ class AuditError(ValueError):
         return type(self), (self.report,)
 
 
-def listed(names: tuple[str, ...]) -> str:
-    """Some names, and how many more there are."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+def named(names: tuple[str, ...], mask: AnyArray) -> tuple[str, ...]:
+    """The names where a mask is true."""
+    return tuple(name for name, chosen in zip(names, mask, strict=True) if chosen)

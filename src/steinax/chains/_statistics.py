@@ -132,7 +132,7 @@ def rhat_of(rho: Correlations, chains: int) -> Float[AnyArray, " series"]:
     if chains < 2:
         return np.full(len(rho.within), np.nan)
     half = rho.draws // (2 * chains)
-    return np.sqrt((half * rho.between / rho.within + half - 1) / half)
+    return _rhat(rho.between, rho.within, half)
 
 
 BATCHES = 100  # at most, of all chains together, or a few more
@@ -267,8 +267,12 @@ def split_rhat(series: Series) -> np.ndarray:
 
 def rhat_of_halves(means: AnyArray, variances: AnyArray, half: int) -> np.ndarray:
     """Split R-hat from the means and variances of half chains of `half` draws, each (2 chain, k)."""
-    between = half * means.var(axis=0, ddof=1)
-    return np.sqrt((between / variances.mean(axis=0) + half - 1) / half)
+    return _rhat(means.var(axis=0, ddof=1), variances.mean(axis=0), half)
+
+
+def _rhat(between: AnyArray, within: AnyArray, half: int) -> np.ndarray:
+    """R-hat from the variance of the means of halves of `half` draws and the mean of their variances."""
+    return np.sqrt((half * between / within + half - 1) / half)
 
 
 SHORTEST = 4  # draws of a chain that has an effective sample size
@@ -337,10 +341,10 @@ def controlled_averages(rows: ManySeries, scale: AnyArray, unseen: AnyArray) -> 
         unseen: the variance of the mean that the series does not show.
     """
     found = averages(rows, scale)
-    return found._replace(mcse=_with_floor(found.mcse, rows.mean(axis=2).T, unseen))
+    return found._replace(mcse=with_floor(found.mcse, rows.mean(axis=2).T, unseen))
 
 
-def _with_floor(mcse: AnyArray, means: AnyArray, unseen: AnyArray) -> np.ndarray:
+def with_floor(mcse: AnyArray, means: AnyArray, unseen: AnyArray) -> np.ndarray:
     """The standard error with that of the chains' means as a floor, and unseen variance added."""
     return np.hypot(np.maximum(mcse, between_chain_error(means)), np.sqrt(unseen))
 
@@ -432,4 +436,4 @@ def controlled_statistics(series: Series, f: AnyArray, unseen: AnyArray) -> Chai
     """
     found = chain_statistics(series, _largest(np.asarray(f)))
     means = np.asarray(series, np.float64).mean(axis=1)
-    return replace(found, mcse=_with_floor(found.mcse, means, unseen))
+    return replace(found, mcse=with_floor(found.mcse, means, unseen))

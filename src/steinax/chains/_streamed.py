@@ -1,4 +1,4 @@
-"""The same statistics of chains that are read in blocks, from sums."""
+"""Means, standard errors and R-hat of chains that are read in blocks, from sums."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from ._statistics import (
     SHORTEST,
     ChainStatistics,
     batch_means,
-    between_chain_error,
     correlations,
     effective_size,
     floor_of,
     freedom_of,
     rhat_of_halves,
+    with_floor,
 )
 
 POWERS = 4  # the fourth gives the kurtosis
@@ -194,5 +194,4 @@ def streamed_controlled(
     """What `controlled_statistics` gives of f - g, from its sums alone."""
     found = streamed_statistics(sums, centre, size)
     unit = np.where(size > 0, size, 1.0)
-    error = np.maximum(found.mcse, unit * between_chain_error(sums.chain_means))
-    return replace(found, mcse=np.hypot(error, np.sqrt(unseen)))
+    return replace(found, mcse=with_floor(found.mcse, unit * sums.chain_means, unseen))

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -110,16 +110,14 @@ def leaves_the_problem_alone(case: SolverCase) -> None:
 def _writable(given: Problem) -> Problem:
     """The same problem with NumPy arrays, which can be written to."""
     x, score, f = (np.array(array) for array in (given.x, given.score, given.f))
-    return Problem(given.family, given.penalties, given.objective, x, score, f)
+    return replace(given, x=x, score=score, f=f)
 
 
 @law("integrands share the draws, nothing else: fit each column by itself.")
 def integrands_do_not_know_each_other(case: SolverCase) -> None:
     """One integrand alone is fitted as among others."""
     given = problem()
-    alone = Problem(
-        given.family, given.penalties, given.objective, given.x, given.score, given.f[:, 1:]
-    )
+    alone = replace(given, f=given.f[:, 1:])
     together = np.asarray(case.solve(given).intercept)[1]
     off = abs(together - float(np.asarray(case.solve(alone).intercept)[0])) / float(
         given.f[:, 1].std()
@@ -137,7 +135,7 @@ def crossfit_holds_out_each_fold(case: SolverCase) -> None:
     for start, stop in FOLDS:
         change = np.zeros(given.f.shape)
         change[start:stop] = np.random.default_rng(3).normal(size=(stop - start, 2))
-        moved = case.held_out(_with(given, given.f + change))
+        moved = case.held_out(replace(given, f=given.f + change))
         off = np.max(np.abs(moved - before - change)[start:stop])
         expect(off <= 1e-9, f"g on draws {start} to {stop} changes by {off:.1e} with f on them")
 
@@ -148,10 +146,6 @@ def crossfit_is_refitting(case: SolverCase) -> None:
     given = problem()
     default = AbstractSolver.crossfit(case.solver, given, FOLDS, jax.random.key(1))
     assert_close(case.held_out(given), np.asarray(default.residual), max(case.tolerance, 1e-9))
-
-
-def _with(given: Problem, f) -> Problem:
-    return Problem(given.family, given.penalties, given.objective, given.x, given.score, f)
 
 
 SOLVER_LAWS: tuple[Law, ...] = (

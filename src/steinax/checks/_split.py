@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -67,16 +67,7 @@ def error_bars_are_for_held_out_draws(case: SplitCase) -> None:
     for i in range(CHAINS * LENGTH):
         moved = np.array(problem.f)
         moved[i] += 100.0
-        after = case.control(
-            Problem(
-                problem.family,
-                problem.penalties,
-                problem.objective,
-                problem.x,
-                problem.score,
-                moved,
-            )
-        )
+        after = case.control(replace(problem, f=moved))
         honest += int(np.sum(np.abs(after.residual - before.residual - 100.0) < 1e-8))
     averaged = len(before.residual)
     expect(

@@ -26,9 +26,11 @@ def run(options: Namespace) -> int:
         )
     functions: dict[str, Any] = dict(load_functions(options.functions))
     sample = read_sample(options.files)
+    from ..estimation import estimate
     from ..estimation._result import fitted
 
-    found = _estimated({**{name: name for name in options.variables}, **functions}, sample, options)
+    wanted = {**{name: name for name in options.variables}, **functions}
+    found = estimate(wanted, sample, audit=options.audit)
     deliver(
         options,
         answer=lambda: _answer(found, sample, options),
@@ -36,12 +38,6 @@ def run(options: Namespace) -> int:
         table=lambda width: fitted(found, width, more="--json or --csv"),
     )
     return 0
-
-
-def _estimated(wanted: dict[str, Any], sample: "Sample", options: Namespace) -> "Estimate":
-    from ..estimation import estimate
-
-    return estimate(wanted, sample, audit=options.audit)
 
 
 def _rows(found: "Estimate") -> list[dict[str, Any]]:

@@ -142,16 +142,16 @@ def deliver(
     elif kind == "csv":
         write(as_csv(rows()), options)
     else:
-        _print_table(table(_width_of(options)), options)
+        width = _width_of(options)
+        _print_table(table(width), width, options)
 
 
-def _print_table(table: "RenderableType", options: Any) -> None:
+def _print_table(table: "RenderableType", width: int, options: Any) -> None:
     """Print a table; in colour on a terminal only."""
     from rich.console import Console
 
     from .._show import plain_text
 
-    width = _width_of(options)
     if options.output is None and sys.stdout.isatty():
         Console(width=width).print(table)
     else:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._precision import precision, widest
+from .._show import some_of
 from .._types import Points, Series
 from ..working import CorruptChunkError
 from ..working._keeping import chunk_file, chunk_shape, find_missing
@@ -270,11 +271,6 @@ def known_names(sample: Sample) -> list[str]:
     return list(dict.fromkeys([*own, *vectors]))
 
 
-def some_of(names: list[str]) -> str:
-    """The first ten."""
-    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-
-
 def reals(label: str, values: object) -> np.ndarray:
     """An array of real numbers; a boolean counts as 0 or 1."""
     if getattr(getattr(values, "dtype", None), "kind", "") == "b":
@@ -483,7 +479,7 @@ class Integrands(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __repr__(self) -> str:
-        shown = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
+        shown = some_of(self.names, 4)
         return f"Integrands({len(self.names)}: {shown})"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike, DTypeLike
 
+from .._show import counted, some_of
 from .._types import AnyArray, Chains, Points
 from ._variables import AXES, Variables, unstacked
 
@@ -480,9 +481,8 @@ class Sample(eqx.Module):
 
     def __repr__(self) -> str:
         names = self.names if self.variables is None else self.variables.names
-        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
-        chains = "1 chain" if self.chains == 1 else f"{self.chains} chains"
-        dims = "1 dimension" if self.dim == 1 else f"{self.dim} dimensions"
+        shown = some_of(names, 4)
+        chains, dims = counted(self.chains, "chain"), counted(self.dim, "dimension")
         worth = (
             "" if self.weights is None else f", weights worth {kish_size(self.weights):.0f} draws"
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._show import counted, some_of
 from ..working import CorruptChunkError
 from ..working._keeping import chunk_shape, find_missing, locate
 from ._sample import Sample, as_names, refuse_space
@@ -407,10 +408,8 @@ class Stream:
             yield block
 
     def __repr__(self) -> str:
-        chains = "1 chain" if self.chains == 1 else f"{self.chains} chains"
+        chains = counted(self.chains, "chain")
         if self.source is None:
             return f"Stream({chains})"
-        names, dim = self.source.names, self.source.dim
-        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
-        dims = "1 dimension" if dim == 1 else f"{dim} dimensions"
+        shown, dims = some_of(self.source.names, 4), counted(self.source.dim, "dimension")
         return f"Stream({chains} x {self.source.length} draws, {dims}: {shown})"

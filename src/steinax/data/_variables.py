@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._show import some_of
 from .._types import AnyArray
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Variables:
                 place = np.unravel_index(known.index(name), array.shape[2:])
                 return read(array[..., *place])[..., None], [name]
         raise KeyError(
-            f"{base!r} has no element [{index}: its elements are {', '.join(labels(base, array)[:5])}, ... "
+            f"{base!r} has no element [{index}: its elements are {some_of(labels(base, array), 5)}. "
             "Use one of these."
         )
 
@@ -278,14 +279,14 @@ class ByName(Mapping):
     def __getitem__(self, name: object) -> Any:
         if not isinstance(name, str):
             raise TypeError(
-                f"[{name!r}] of variables by name: give a name, such as {self._some()}."
+                f"[{name!r}] of variables by name: give a name, such as {some_of(self.names)}."
             )
         self.asked = True
         if name not in self.held:
             found = None if self.read is None else self.read(name)
             if found is None:
                 raise KeyError(
-                    f"no variable is called {name!r}: there are {self._some()}. Use one of these."
+                    f"no variable is called {name!r}: there are {some_of(self.names)}. Use one of these."
                 )
             self.held[name] = found
         return self.held[name]
@@ -300,6 +301,3 @@ class ByName(Mapping):
     def mapped(self, change: Callable[[Any], Any]) -> "ByName":
         """The same names with changed values, computed when they are asked for."""
         return ByName({}, self.names, lambda name: change(self[name]))
-
-    def _some(self) -> str:
-        return ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")

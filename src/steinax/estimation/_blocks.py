@@ -10,6 +10,7 @@ import numpy as np
 
 from .._precision import precision
 from .._progress import progress
+from .._show import counted
 from .._types import Key, Values
 from ..auditing import heavy
 from ..chains._statistics import batch_means
@@ -153,7 +154,7 @@ class MemoryPlan:
     def __repr__(self) -> str:
         parts = (self.total, self.fixed, self.width * self.column, self.integrands * self.kept)
         total, fixed, block, kept = (f"{part / 1e9:.2g}" for part in parts)
-        blocks = "1 block" if self.blocks == 1 else f"{self.blocks} blocks"
+        blocks = counted(self.blocks, "block")
         return (
             f"MemoryPlan({blocks} of {self.width} integrands, {total} GB: {fixed} once, {block} a block, "
             f"{kept} for the result)"

@@ -14,7 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._precision import precision
-from .._show import FINEST, GAP, bare_table, beside_plain, count, html_table, plain_text, shortened
+from .._show import (
+    FINEST,
+    GAP,
+    bare_table,
+    beside_plain,
+    count,
+    html_table,
+    listed,
+    plain_text,
+    shortened,
+    some_of,
+)
 from .._types import AnyArray
 from ..auditing import AuditReport, may_lack_mean
 from ..chains import (
@@ -52,8 +63,8 @@ _ELSEWHERE = {
     "ci": "intervals are .interval(0.95)",
     "hdi": "intervals of an expectation are .interval(0.95); summary(sample) has those of a posterior",
     "plain": "the plain averages are .plain_value, and their errors .plain_mcse",
-    "quantile": "quantiles of the posterior are weigh(sample).quantile(name, 0.5)",
-    "median": "medians of the posterior are weigh(sample).median(name)",
+    "quantile": "quantiles of the posterior are weigh(sample, Polynomial(2)).quantile(name, 0.5)",
+    "median": "medians of the posterior are weigh(sample, Polynomial(2)).median(name)",
     "summary": "print the estimate; summary(sample) has every parameter",
     "plot": "plot_estimate(estimate) draws it",
     "r_hat": "R-hat is .rhat",
@@ -70,7 +81,6 @@ def no_attribute(name: str) -> str:
     return f"'Estimate' object has no attribute {name!r}{hint}"
 
 
-NAMED = 5  # integrands in a sentence
 ROWS = 20  # of a long estimate that are shown
 NAMES = 3  # the part of the width, one in so many, that long names may take
 UNVERIFIED = (
@@ -150,10 +160,10 @@ def _below(estimate: "Estimate", rows: int | None, more: str = MORE) -> list[str
 
 def no_mean(names: Sequence[str]) -> str:
     """That the means of some integrands may not exist, and what to ask for."""
-    shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" * (len(names) > NAMED))
     return (
-        f"{shown}: the draws have a heavy tail (Pareto k-hat above 0.7) and the mean may not exist; ask for "
-        "the median or another quantile, sx.weigh(sample).quantile(name, 0.5)"
+        f"{listed(names)}: the draws have a heavy tail (Pareto k-hat above 0.7) and the mean may not "
+        "exist; ask for the median or another quantile, "
+        "sx.weigh(sample, sx.Polynomial(2)).quantile(name, 0.5)"
     )
 
 
@@ -527,9 +537,8 @@ class Estimate(eqx.Module):
         place = {one: i for i, one in enumerate(self.names)} if len(names) > 1 else {}
         found = [[place[one]] if one in place else places(one, self.names) for one in names]
         if not all(found):
-            known = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
             unknown = names[found.index([])]
-            raise KeyError(f"no integrand is called {unknown!r}: there are {known}.")
+            raise KeyError(f"no integrand is called {unknown!r}: there are {some_of(self.names)}.")
         some = [i for one in found for i in one]
         which = some[0] if isinstance(name, str) and name == self.names[some[0]] else some
         arrays = {
@@ -585,7 +594,7 @@ def same_names(one: Estimate, other: Estimate) -> Estimate:
     odd = sorted(set(one.names) ^ set(other.names))
     if odd:
         raise ValueError(
-            f"two estimates of different integrands: {', '.join(odd[:5])}{', ...' if len(odd) > 5 else ''} "
+            f"two estimates of different integrands: {some_of(odd, 5)} "
             "is in one of them. Choose those that both have, estimate[names], and for differences between "
             "integrands of one run use derived."
         )

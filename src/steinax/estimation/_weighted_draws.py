@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from .._precision import precision
 from .._progress import progress
-from .._show import describe
+from .._show import counted, describe
 from .._types import AnyArray, Key, Series
 from ..auditing import AuditReport
 from ..chains import ChainStatistics, chain_statistics, controlled_statistics, linearised
@@ -89,10 +89,14 @@ class Quantiles:
     def __init__(self, values: Series, weights: AnyArray, levels: np.ndarray):
         self.levels = np.tile(levels, values.shape[-1])
         self.repeated = np.repeat(values, len(levels), axis=-1)
-        order = np.argsort(self.repeated.reshape(weights.size, -1), axis=0, kind="stable")
-        self.ordered = np.take_along_axis(self.repeated.reshape(weights.size, -1), order, axis=0)
+        flat = values.reshape(weights.size, -1)
+        order = np.argsort(flat, axis=0, kind="stable")
         own = weights.ravel()[order]
-        self.heights = np.sort(np.cumsum(own, axis=0) - own / 2, axis=0)
+        heights = np.sort(np.cumsum(own, axis=0) - own / 2, axis=0)
+        self.ordered, self.heights = (
+            np.repeat(one, len(levels), axis=-1)
+            for one in (np.take_along_axis(flat, order, axis=0), heights)
+        )
         self.value = self.at(self.levels)
 
     def at(self, levels: np.ndarray) -> np.ndarray:
@@ -419,7 +423,7 @@ class WeightedDraws(eqx.Module):
         return weights.to_dataset().assign_attrs(chosen=self.chosen, note=self.note)
 
     def __repr__(self) -> str:
-        chains = "1 chain" if self.sample.chains == 1 else f"{self.sample.chains} chains"
+        chains = counted(self.sample.chains, "chain")
         return (
             f"WeightedDraws({chains} x {self.sample.length} draws, {self.chosen}, {self.note}, "
             f"{100 * self.negative_mass:.2g}% negative)"

@@ -36,21 +36,6 @@ def judged(sample: Sample, mode: AuditMode) -> tuple[Problem, bool]:
     return (worst.kind, worst.message), mode != "warn"
 
 
-def alone(
-    wanted: Integrands, sample: Sample, family: AbstractFamily, mode: AuditMode
-) -> tuple[AnyArray, Problem]:
-    """The numbers of one posterior, (number, k), and its status: whatever goes wrong is its own."""
-    nothing = np.full((len(NUMBERS), len(wanted.names)), np.nan)
-    try:
-        problem, refused = judged(sample, mode)
-        if refused:
-            return nothing, problem
-        found = estimate(wanted, sample, family, audit="off")
-    except Exception as error:
-        return nothing, failure(error)
-    return np.stack([getattr(found, number) for number in NUMBERS]), problem
-
-
 def failure(error: Exception, status: str = FAILED) -> Problem:
     """An error as a status and its reason."""
     return status, f"{type(error).__name__}: {error}"
@@ -137,12 +122,18 @@ def _judged(group: Group, i: int, mode: AuditMode) -> tuple[Problem, bool]:
 def _alone(
     group: Group, i: int, family: AbstractFamily, mode: AuditMode
 ) -> tuple[AnyArray, Problem]:
+    """The numbers of one posterior, (number, k), and its status: whatever goes wrong is its own."""
+    nothing = np.full((len(NUMBERS), len(group.names)), np.nan)
     try:
         sample = group.sample(i)
-        wanted = integrands({NAME: group.values[i]}, sample)
-    except ValueError as error:
-        return np.full((len(NUMBERS), len(group.names)), np.nan), failure(error)
-    return alone(Integrands(wanted.values, group.names), sample, family, mode)
+        values = integrands({NAME: group.values[i]}, sample).values
+        problem, refused = judged(sample, mode)
+        if refused:
+            return nothing, problem
+        found = estimate(Integrands(values, group.names), sample, family, audit="off")
+    except Exception as error:
+        return nothing, failure(error)
+    return np.stack([getattr(found, number) for number in NUMBERS]), problem
 
 
 NOT_FINITE = "not finite"

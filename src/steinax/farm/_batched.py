@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import ndtri
 
+from .._linalg import cholesky
 from .._types import AnyArray
 from ..auditing._audit import DIVERGING, LEAST, LEAST_LENGTH, SHARED, STILL, STUCK
 from ..auditing._identities import (
@@ -55,12 +56,12 @@ def coordinates(draws: Rows, scores: Rows) -> Coordinates:
     t = scores * scale
     if dim == 1:
         return Coordinates(y, t, y, t, np.ones(len(y), dtype=bool))
-    root, sound = cholesky(y @ y.swapaxes(1, 2) / (n - 1), CORRELATED)
+    root, sound = sound_cholesky(y @ y.swapaxes(1, 2) / (n - 1), CORRELATED)
     t = root.swapaxes(1, 2) @ t
     return Coordinates(y, root @ t, np.linalg.inv(root) @ y, t, sound)
 
 
-def cholesky(
+def sound_cholesky(
     matrices: Float[AnyArray, "*batch p p"], least: float
 ) -> tuple[AnyArray, Bool[AnyArray, "*batch"]]:
     """Cholesky factors of matrices of unit diagonal, and which of them are to be trusted.
@@ -68,24 +69,13 @@ def cholesky(
     A factor whose smallest diagonal entry is below `least` has lost too many digits. The identity
     stands for it, and for that of a matrix that has none.
 
-    >>> factors, sound = cholesky(np.stack([np.eye(2), np.ones((2, 2))]), 1e-3)
+    >>> factors, sound = sound_cholesky(np.stack([np.eye(2), np.ones((2, 2))]), 1e-3)
     >>> sound.tolist()
     [True, False]
     """
-    try:
-        factors = np.linalg.cholesky(matrices)
-    except np.linalg.LinAlgError:
-        each = matrices.reshape(-1, *matrices.shape[-2:])
-        factors = np.stack([_factor(one) for one in each]).reshape(matrices.shape)
-    sound = np.einsum("...ii->...i", factors).min(axis=-1) > least  # false for what is no number
+    factors = cholesky(matrices)
+    sound = np.linalg.diagonal(factors).min(axis=-1) > least  # false for what is no number
     return np.where(sound[..., None, None], factors, np.eye(matrices.shape[-1])), sound
-
-
-def _factor(matrix: AnyArray) -> AnyArray:
-    try:
-        return np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return np.full_like(matrix, np.nan)
 
 
 def surely_hold(at: Coordinates, chains: int) -> Bool[AnyArray, " posterior"]:

@@ -324,7 +324,7 @@ def estimate_many(
     if isinstance(samples, Batch):
         pieces, work = BatchPieces(f, samples), partial(_of_part, **settings)
     else:
-        pieces, work = SourcePieces(samples), partial(_of_sources, f=f, load=load, **settings)
+        pieces, work = SourcePieces(samples), partial(estimate_sources, f, load=load, **settings)
     refuse_mistaken(f, samples)
     how = {"client": client, "threads": threads, "keep": keep, "label": label}
     return from_table(merged(gather(work, pieces, what="estimating posteriors", **how)))
@@ -332,7 +332,3 @@ def estimate_many(
 
 def _of_part(part: Part, family: AbstractFamily, mode: AuditMode) -> Table:
     return estimate_batch(part.f, part.batch.part(part.start, part.stop), family, mode)
-
-
-def _of_sources(sources: Sequence[Any], f: IntegrandSpec, **settings: Any) -> Table:
-    return estimate_sources(f, sources, **settings)

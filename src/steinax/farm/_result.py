@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from .._show import shortened
+from .._show import counted, shortened, some_of
 from .._types import AnyArray
 from ..chains import t_quantile
 from ._batched import NUMBERS
@@ -170,10 +170,10 @@ class Estimates(eqx.Module):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        names = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
+        names = some_of(self.names, 4)
         counts = Counter(self.status.tolist())
         ok = counts.pop(OK, 0)
-        head = f"{_counted(len(self), 'posterior')}, {_counted(len(self.names), 'integrand')}"
+        head = f"{counted(len(self), 'posterior')}, {counted(len(self.names), 'integrand')}"
         lines = [f"Estimates({head}: {names})" if names else f"Estimates({head})"]
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
         lines.append(f"  {ok} ok" + (f", {len(self) - ok} failed: {kinds}" if kinds else ""))
@@ -185,10 +185,6 @@ class Estimates(eqx.Module):
                 shortened(f"  {i}: {self.status[i]}: {self.reason[i].splitlines()[0]}", WIDTH)
             )
         return "\n".join(lines)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def from_table(table: Table) -> Estimates:

@@ -14,6 +14,7 @@ from ._style import (
     ROWS,
     Axes,
     chosen_rows,
+    framed,
     height_of,
     name_rows,
     one_axes,
@@ -206,8 +207,7 @@ def _curve(ax: Axes, worth: np.ndarray, high: float) -> None:
     ax.plot(known, np.arange(1, len(known) + 1), color=CONTROLLED, linewidth=2.5)
     ax.set_ylim(0, len(worth) * 1.02)
     ax.set_ylabel(f"of {len(worth):,} integrands, so many are worth it or more")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="#eeeeee", linewidth=0.8)
+    framed(ax)
 
 
 def _ticks(ax: Axes, low: float, high: float) -> None:

@@ -21,6 +21,7 @@ from ._style import (
     Axes,
     AxesPair,
     chosen_rows,
+    framed,
     legend_above,
     one_axes,
     plain_log,
@@ -74,8 +75,7 @@ def plot_rest(
     for axes, label in ((left, shortened(shown)), (right, "what is left: f - g - c")):
         axes.set_xlabel("control variate: g + c")
         axes.set_ylabel(label)
-        axes.grid(color="#eeeeee", linewidth=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
+        framed(axes)
         axes.tick_params(color=FAINT)
     before, after = values.var(), rest.var()
     left.set_title(f"f: variance {before:.3g}", fontsize=FONT + 1)
@@ -92,7 +92,7 @@ def _fitted(
     """One integrand and its control variate on the draws to show, and the integrand's name."""
     refuse_weights(sample, "plot_rest")
     wanted = integrands(f, sample)
-    row = chosen_rows(wanted.names, None if name is None else [name])[0]
+    row = chosen_rows(wanted.names, name)[0]
     shown = wanted.names[row]
     values = wanted.values[..., row : row + 1]
     if isinstance(control, AbstractFamily):
@@ -294,7 +294,7 @@ def plot_convergence(
     >>> plt.close()
     """
     wanted = integrands(f, sample)
-    row = chosen_rows(wanted.names, None if name is None else [name])[0]
+    row = chosen_rows(wanted.names, name)[0]
     shown = wanted.names[row]
     lengths = _lengths(sample, sizes)
     found = _estimates(wanted.values[..., row : row + 1], shown, sample, family, lengths)
@@ -356,8 +356,7 @@ def _finish(left: Axes, right: Axes, n: np.ndarray, name: str, level: float) -> 
         ax.set_xticks(n, [f"{one:,}" for one in n], fontsize=FONT)
         ax.set_xticks([], minor=True)
         ax.set_xlabel("draws, all chains together")
-        ax.grid(color="#eeeeee", linewidth=0.8)
-        ax.spines[["top", "right"]].set_visible(False)
+        framed(ax)
     plain_log(right)
     right.set_ylabel("Monte Carlo standard error")
     left.set_ylabel(f"{name}: estimate, {100 * level:g}% interval")
@@ -441,6 +440,5 @@ def _finish_losses(upper: Axes, lower: Axes, losses: np.ndarray, known: bool) ->
         lower.text(0.5, 0.5, "the optimiser's own", transform=lower.transAxes, **style)
         lower.set_yticks([])
     for ax in (upper, lower):
-        ax.grid(color="#eeeeee", linewidth=0.8)
-        ax.spines[["top", "right"]].set_visible(False)
+        framed(ax)
         ax.tick_params(color=FAINT)

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._require import require
 from .._show import shortened as cut
+from .._show import some_of
 from ..data._integrands import places
 
 if TYPE_CHECKING:
@@ -111,10 +112,15 @@ def chosen_rows(names: Sequence[str], wanted: Sequence[str] | None) -> list[int]
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
     found = [places(name, names) for name in wanted]
     if not all(found):
-        few = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         unknown = wanted[found.index([])]
-        raise ValueError(f"no integrand is called {unknown!r}: choose among {few}.")
+        raise ValueError(f"no integrand is called {unknown!r}: choose among {some_of(names)}.")
     return [i for one in found for i in one]
+
+
+def framed(ax: Axes) -> None:
+    """A faint grid, and no frame above or at the right."""
+    ax.grid(color="#eeeeee", linewidth=0.8)
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def plain_log(ax: Axes) -> None:

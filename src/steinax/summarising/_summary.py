@@ -17,6 +17,7 @@ from ..data._variables import AXES, element
 from ..data._weights import refuse_weights
 from ..estimation import Estimate, Quantiles, estimate
 from ..estimation._audited import AuditMode, audited, with_audit
+from ..estimation._candidates import PLAIN
 from ..estimation._result import no_mean
 from ..families import AbstractFamily, Polynomial
 from ._render import FORMATS, SUSPECT, VERIFIED, Format, output, times
@@ -101,25 +102,21 @@ class Ends:
 
 
 FLOOR = 4 * np.finfo(np.float64).eps  # of a number: what rounding leaves of it
-PLAIN = "plain Monte Carlo"
-NO_ENDS = Ends((), (), np.zeros((0, 0)), np.zeros((0, 0)))
 
 
 @dataclass(frozen=True)
 class Moments:
     """Means and standard deviations with their errors, all (k,), and the ends of an interval.
 
-    `plain_mean` and `plain_sd` say where the plain numbers were kept.
+    `controlled` says how many have control variates: the others are constant or not finite.
     """
 
     mean: np.ndarray
     sd: np.ndarray
     mcse_mean: np.ndarray
     mcse_sd: np.ndarray
-    plain_mean: np.ndarray
-    plain_sd: np.ndarray
     ends: Ends
-    chosen: tuple[str, ...] = ()
+    controlled: int = 0
     heavy: tuple[str, ...] = ()
     audit: AuditReport | None = None
 
@@ -147,19 +144,19 @@ def controlled(
         usable = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
     if not usable.any():
         return replace(plain, audit=report)
-    centre, scale = plain.mean[usable], plain.sd[usable]
-    unit = (values[..., usable] - centre) / scale
+    part = _take(plain, usable)
+    unit = (values[..., usable] - part.mean) / part.sd
     shown = [f"{name}, standardised" for name, one in zip(names, usable, strict=True) if one]
     both = np.concatenate([unit, unit**2], axis=-1)
     wanted = Integrands(both, (*shown, *(f"the square of {name}" for name in shown)))
     found = estimate(wanted, sample, family, audit="off")
     found = with_audit(found, report, mode)
-    part = _take(plain, usable)
-    better = _best(_moments(found, centre, scale), part)
+    alone = np.array([name == PLAIN for name in found.chosen])
+    better = _best(_moments(found, part), part, alone)
     better = replace(better, ends=_ends(part.ends, values[..., usable], sample, family))
     heavy = tuple(name for name in names if f"{name}, standardised" in found.heavy)
     whole = _put(plain, usable, better)
-    return replace(whole, chosen=better.chosen, heavy=heavy, audit=found.audit)
+    return replace(whole, controlled=int(usable.sum()), heavy=heavy, audit=found.audit)
 
 
 def _ends(plain: Ends, values: Series, sample: Sample, family: AbstractFamily | None) -> Ends:
@@ -188,7 +185,7 @@ def _ends(plain: Ends, values: Series, sample: Sample, family: AbstractFamily | 
     return replace(plain, value=value, mcse=np.where(better, error, usual).reshape(shape))
 
 
-def _moments(found: Estimate, centre: np.ndarray, scale: np.ndarray) -> Moments:
+def _moments(found: Estimate, plain: Moments) -> Moments:
     r"""From the expectations $m_1$ and $m_2$ of $(f - c) / s$ and its square.
 
     The mean is $c + s\, m_1$ and the standard deviation $\sigma = s \sqrt{m_2 - m_1^2}$. With $e_1, e_2$ the
@@ -196,7 +193,7 @@ def _moments(found: Estimate, centre: np.ndarray, scale: np.ndarray) -> Moments:
 
     $$ \frac{s^2}{2 \sigma} \sqrt{e_2^2 + 4 m_1^2 e_1^2 - 4 m_1 \rho\, e_1 e_2} . $$
     """
-    k = len(centre)
+    centre, scale, k = plain.mean, plain.sd, len(plain.mean)
     first, second = found.value[:k], found.value[k:]
     error, error_second = found.mcse[:k], found.mcse[k:]
     left, right = found.batches[:, :k], found.batches[:, k:]
@@ -207,42 +204,41 @@ def _moments(found: Estimate, centre: np.ndarray, scale: np.ndarray) -> Moments:
     with np.errstate(invalid="ignore", divide="ignore"):
         root = np.sqrt(variance)
         error_sd = np.sqrt(np.maximum(square, 0.0)) / (2 * root)
-    alone = np.array([name == PLAIN for name in found.chosen])
     return Moments(
         centre + scale * first,
         scale * root,
         np.maximum(scale * error, FLOOR * np.abs(centre)),
         scale * np.maximum(error_sd, FLOOR),
-        alone[:k],
-        alone[k:],
-        NO_ENDS,
-        found.chosen[:k],
+        plain.ends,
     )
 
 
-def _best(better: Moments, plain: Moments) -> Moments:
+def _best(better: Moments, plain: Moments, alone: np.ndarray) -> Moments:
     """The plain numbers, where a control variate was used and made the error larger.
 
     Where none was, the mean keeps the estimate's error: it is no smaller, and knows when chains disagree.
+
+    Args:
+        better: with control variates.
+        plain: without.
+        alone: where none was used, for the means and then for the squares, (2 k,).
     """
-    worse = ~better.plain_mean & (better.mcse_mean > plain.mcse_mean)
-    kept = better.plain_mean | worse
+    mean_alone, square_alone = np.split(alone, 2)
+    worse = ~mean_alone & (better.mcse_mean > plain.mcse_mean)
+    kept = mean_alone | worse
     with np.errstate(invalid="ignore"):
         sure = (better.sd > 0) & ~(better.mcse_sd > plain.mcse_sd)
-    wide = better.plain_sd | ~sure
+    wide = square_alone | ~sure
     return Moments(
         np.where(kept, plain.mean, better.mean),
         np.where(wide, plain.sd, better.sd),
         np.where(worse, plain.mcse_mean, better.mcse_mean),
         np.where(wide, plain.mcse_sd, better.mcse_sd),
-        kept,
-        wide,
         plain.ends,
-        tuple(PLAIN if one else name for one, name in zip(kept, better.chosen, strict=True)),
     )
 
 
-ARRAYS = ("mean", "sd", "mcse_mean", "mcse_sd", "plain_mean", "plain_sd")
+ARRAYS = ("mean", "sd", "mcse_mean", "mcse_sd")
 
 
 def _take(whole: Moments, which: np.ndarray) -> Moments:
@@ -410,19 +406,19 @@ def _names(of_draws: "xarray.Dataset") -> tuple[str, ...]:
 def _plain(table: dict[str, np.ndarray], prob: float | None) -> Moments:
     from arviz_base import rcParams
 
-    kept = np.ones(len(table["mean"]), bool)
     names = tuple(name for name in table if name.endswith(BOUNDS) and name.startswith("eti"))
     within = float(rcParams["stats.ci_prob"] if prob is None else prob)
     levels = ((1 - within) / 2, (1 + within) / 2)[: len(names)]
-    value = np.stack([table[name] for name in names], -1) if names else np.zeros((len(kept), 0))
+    none = np.zeros((len(table["mean"]), 0))
+    value = np.stack([table[name] for name in names], -1) if names else none
     ends = Ends(names, levels, value, np.full(value.shape, np.nan))
-    mean, sd, error, error_sd = (table[name] for name in ("mean", "sd", "mcse_mean", "mcse_sd"))
-    return Moments(mean, sd, error, error_sd, kept, kept, ends)
+    mean, sd, error, error_sd = (table[name] for name in ARRAYS)
+    return Moments(mean, sd, error, error_sd, ends)
 
 
 def _columns(table: dict[str, np.ndarray], better: Moments) -> dict[str, np.ndarray]:
     """All columns in their order."""
-    ours = {name: getattr(better, name) for name in ("mean", "sd", "mcse_mean", "mcse_sd")}
+    ours = {name: getattr(better, name) for name in ARRAYS}
     ends = dict(zip(better.ends.names, better.ends.value.T, strict=True))
     errors = {
         f"mcse_{name}": error
@@ -453,10 +449,10 @@ def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: Moment
     worth, r_hat = columns["worth"], columns["r_hat"]
     usable = np.isfinite(worth)
     lines = []
-    if better.chosen and usable.any():
+    if better.controlled and usable.any():
         lines.append(_gained(names, np.where(usable, worth, np.nan)))
         lines.append(_advice(names, worth, r_hat))
-    constant = len(worth) - len(better.chosen)
+    constant = len(worth) - better.controlled
     if constant:
         lines.append(f"{constant} of {len(worth)} are constant or not finite: as ArviZ has them.")
     if better.heavy:

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from .._show import counted, some_of
 from .._types import AnyArray
 from ..adapters._logdensity import density_and_score
-from ..adapters._pytrees import over_draws
 from ..data import Sample
 from ..data._sample import as_chains, as_names, as_reals
 
@@ -91,10 +91,10 @@ class Tempered(eqx.Module):
         (1, 100, 1)
         """
         chains = _all_chains(draws, "draws", len(as_temperatures(temperatures)))
-        values = [over_draws(log_likelihood, one) for one in chains]
-        likelihood = [density_and_score(log_likelihood, one)[1] for one in chains]
+        likelihood = [density_and_score(log_likelihood, one) for one in chains]
+        values, scores = zip(*likelihood, strict=True)
         prior = [density_and_score(log_prior, one)[1] for one in chains]
-        return Tempered(chains, values, likelihood, prior, temperatures, names)
+        return Tempered(chains, values, scores, prior, temperatures, names)
 
     def sample(self, place: int) -> Sample:
         """The draws at one temperature, with their scores at that temperature."""
@@ -106,9 +106,9 @@ class Tempered(eqx.Module):
         return len(self.temperatures)
 
     def __repr__(self) -> str:
-        shown = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
+        shown = some_of(self.names, 4)
         size = sum(one.size for one in self.log_likelihood)
-        dims = "1 dimension" if len(self.names) == 1 else f"{len(self.names)} dimensions"
+        dims = counted(len(self.names), "dimension")
         return f"Tempered({len(self)} temperatures, {size} draws, {dims}: {shown})"
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._linalg import solve_triangular
 from .._precision import precision
 from .._progress import progress
 from .._show import describe
@@ -70,8 +71,8 @@ def root(matrix: AnyArray) -> np.ndarray:
 
 
 def solve(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The solution of a system by its Cholesky factor."""
-    return np.linalg.solve(factor.T, np.linalg.solve(factor, right))
+    """The solution of a system by its Cholesky factor, for right sides (n, k)."""
+    return solve_triangular(factor, solve_triangular(factor, right), transposed=True)
 
 
 def least_weights(factor: np.ndarray, nonnegative: bool) -> np.ndarray:
@@ -80,13 +81,14 @@ def least_weights(factor: np.ndarray, nonnegative: bool) -> np.ndarray:
     Without negative ones they are the minimum of $v^\top K v / 2 - 1^\top v$ over $v \ge 0$, divided by
     its sum: non-negative least squares with the transposed factor.
     """
-    ones = np.ones(len(factor))
+    ones = np.ones((len(factor), 1))
     if nonnegative:
         from scipy.optimize import nnls  # jax needs SciPy, so it is there
 
-        v = nnls(factor.T, np.linalg.solve(factor, ones), maxiter=100 * len(factor))[0]
+        right = solve_triangular(factor, ones)[:, 0]
+        v = nnls(factor.T, right, maxiter=100 * len(factor))[0]
     else:
-        v = solve(factor, ones)
+        v = solve(factor, ones)[:, 0]
     return v / v.sum()
 
 

@@ -14,7 +14,6 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -50,7 +49,7 @@ def plainer(value: Any) -> object:
         return value.num_leaves, value.node_data(), value.children()
     if value is getattr(np.random.get_state, "__self__", None):  # whoever uses it wants no seed
         return "the random state of NumPy"
-    in_c = not isinstance(inspect.getattr_static(kind, "__call__", None), FunctionType)
+    in_c = not isinstance(inspect.getattr_static(kind, "__call__", None), types.FunctionType)
     return getattr(value, "__wrapped__", None) if callable(value) and in_c else None
 
 
@@ -71,7 +70,7 @@ class Reference(NamedTuple):
     value: object
 
 
-def references(f: FunctionType) -> list[Reference]:
+def references(f: types.FunctionType) -> list[Reference]:
     """The globals that a function uses, what it closes over and what it imports, sorted by name.
 
     >>> import math
@@ -84,7 +83,9 @@ def references(f: FunctionType) -> list[Reference]:
     for kind, name, attributes in uses:
         if kind == "import":
             known = version_of(name) is not None
-            found[f"import {name}", ()] = sys.modules.get(name, name) if known else ModuleType(name)
+            found[f"import {name}", ()] = (
+                sys.modules.get(name, name) if known else types.ModuleType(name)
+            )
         elif kind == "global":
             found[name, attributes] = _global(f, name)
         elif name in cells:  # others are variables of the function itself
@@ -92,26 +93,26 @@ def references(f: FunctionType) -> list[Reference]:
     return [Reference(*key, found[key]) for key in sorted(found)]
 
 
-def closed_over(f: FunctionType) -> dict[str, Any]:
+def closed_over(f: types.FunctionType) -> dict[str, Any]:
     """What a function closes over, by name."""
     cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
     return {name: _content(cell) for name, cell in cells}
 
 
-def _content(cell: CellType) -> object:
+def _content(cell: types.CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet
         return NotImplemented
 
 
-def _global(f: FunctionType, name: str) -> object:
+def _global(f: types.FunctionType, name: str) -> object:
     if name in f.__globals__:
         return f.__globals__[name]
     return f.__builtins__.get(name, NotImplemented)  # type: ignore[attr-defined]
 
 
-def _uses(code: CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def _uses(code: types.CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """The names that code, and the code inside it, loads or imports."""
     steps = list(dis.get_instructions(code))
     for place, step in enumerate(steps):
@@ -125,7 +126,7 @@ def _uses(code: CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
             attributes = tuple(one.argval for one in steps[place + 1 : end])
             yield "global" if step.opname in GLOBAL else "cell", step.argval, attributes
     for inner in code.co_consts:
-        if isinstance(inner, CodeType):
+        if isinstance(inner, types.CodeType):
             yield from _uses(inner)
 
 
@@ -136,7 +137,7 @@ def in_package(value: Any) -> tuple[str, ...] | None:
     >>> in_package(math.sin)[:2]
     ('math', 'sin')
     """
-    if isinstance(value, ModuleType):
+    if isinstance(value, types.ModuleType):
         known = version_of(value.__name__)
         return None if known is None else (value.__name__, "", known)
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)

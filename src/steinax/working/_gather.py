@@ -1,4 +1,4 @@
-"""Work on many pieces: by threads, processes or a cluster."""
+"""Work on many pieces: by threads or by a cluster."""
 
 import os
 import threading
@@ -104,7 +104,7 @@ def on_threads[P, R](
             yield work(place, piece)
         return
     with one_blas_thread(), ThreadPoolExecutor(threads, "steinax") as pool:
-        waiting = ((place, piece) for place, piece in enumerate(pieces))
+        waiting = enumerate(pieces)
         flying: deque[Future[R]] = deque()
         try:
             for place, piece in islice(waiting, IN_FLIGHT * threads):
