@@ -194,8 +194,9 @@ def leave_out(
         :, 1:
     ]  # the intercept of each task but the first, less the first's
     made = Regression(member[order], kernel[np.ix_(order, order)])
-    held = made.leave_out(f[order], folds, expected=False)
-    for block, fold, fit in zip(blocks, folds, made.without_each(f[order], folds), strict=True):
+    ordered = f[order]
+    held = made.leave_out(ordered, folds, expected=False)
+    for block, fold, fit in zip(blocks, folds, made.without_each(ordered, folds), strict=True):
         moved = np.concatenate([fit.intercept[None], fit.intercept + fit.columns])
         yield held.residual[slice(*fold)] + member[block] @ fit.columns, moved
 

@@ -135,14 +135,15 @@ def meta_learn(
     settings = Settings() if settings is None else settings
     tasks, family = tasks_of(f, samples), Network() if network is None else network
     key = jax.random.key(0) if key is None else key
-    within = [tasks.f[tasks.task == t].var(axis=0) for t in range(tasks.number)]
+    values, task = tasks.f, tasks.task
+    within = [values[task == t].var(axis=0) for t in range(tasks.number)]
     scale = np.maximum(np.sqrt(np.mean(within, axis=0)), 1e-300)
-    starts = np.searchsorted(tasks.task, np.arange(tasks.number))
+    starts = np.searchsorted(task, np.arange(tasks.number))
     rows = starts[:, None] + np.arange(min(sample.size for sample in samples))
     with jax.enable_x64(True):
         coordinates = standardise(tasks.rows[0])
         x, score = coordinates(*tasks.rows)
-        data = (x[rows], score[rows], jnp.asarray(tasks.f / scale)[rows])
+        data = (x[rows], score[rows], jnp.asarray(values / scale)[rows])
         start = family.init(None, x, len(scale), key)
         params = train(family, start, data, settings, jax.random.fold_in(key, 1))
         params, coordinates = jax.tree.map(np.asarray, (params, coordinates))

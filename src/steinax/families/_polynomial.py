@@ -171,7 +171,8 @@ class Polynomial(AbstractLinearFamily):
         return stein_monomials(x[:, None], score[:, None], self._weights(x.shape[0]))[:, 0]
 
     def feature_matrix(self, state: PyTree, x: Points, score: Points) -> AnyArray:
-        own = type(self).features is not Polynomial.features  # features of a class of one's own
+        # a subclass with `features` of its own has them mapped over the points
+        own = type(self).features is not Polynomial.features
         if own or not isinstance(self.operator, ScalarLangevin):
             return super().feature_matrix(state, x, score)
         return stein_monomials(x.T, score.T, self._weights(x.shape[1])).T
@@ -230,7 +231,7 @@ def dot_product_stein(
 
 def _kappa(u: AnyArray, order: int, weights: tuple[float, ...]) -> AnyArray | float:
     r"""The derivative of order $o$ of $\kappa$: $\sum_j w_j u^{j - o} / (j - o)!$."""
-    degrees = range(max(order, 1), len(weights) + 1)
+    degrees = range(order, len(weights) + 1)
     rising = [weights[j - 1] / factorial(j - order) for j in degrees]
     if not rising:
         return 0.0

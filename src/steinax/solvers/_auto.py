@@ -12,6 +12,8 @@ from ._nystrom import Nystrom
 from ._regression import Folds, HeldOut
 from ._stochastic import Stochastic
 
+# Times are taken as operations + MAKE * entries made + READ * entries read + CALL * calls, in operations of a
+# matrix product; `python -m benchmarks.speed costs` finds them, and the median iterations.
 MAKE = 425.0
 READ = 34.0
 CALL = 1.7e8
@@ -63,8 +65,8 @@ class Auto(AbstractSolver):
     r"""The solver that fits the size of the problem; the solution's note says which and why.
 
     With $n$ draws in $d$ dimensions, $p$ coefficients and $k$ integrands, the cheaper of these is taken
-    (`docs/scale.md` has the constants). Where the times are within a third, or there are no more
-    than 500 unknowns, that is `Exact`:
+    (`python -m benchmarks.speed costs` measures the constants). Where the times are within a third, or
+    there are no more than 500 unknowns, that is `Exact`:
 
     - `Exact`: $q^3 / 3$ operations for $q = \min(n, p)$, and what its matrix costs;
     - `ConjugateGradient`: about seven iterations, of $4 k n d^2$ operations, for polynomials of degree

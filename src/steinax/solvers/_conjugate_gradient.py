@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._linalg import whitening
-from .._types import AnyArray, Key, Points, Values
+from .._types import AnyArray, Key, Points
 from ..families import AbstractLinearFamily, Landmarks, Products
 from ..objectives import AbstractPenalty
 from ._base import (
@@ -24,11 +24,11 @@ from ._base import (
     ones,
     scaled,
 )
-from ._exact import Term, gather, has_mean_square, linear_terms, unknowns
+from ._exact import Term, gather, has_mean_square, kernel_of, linear_terms, unknowns
 
 
 class Wide(eqx.Module):
-    r"""The terms with more coefficients than landmarks, by their kernel $K$, as one.
+    r"""Terms that have a kernel $K$, as one, by its columns at landmarks.
 
     The columns $A = K(x, S) K(S, S)^{-1/2}$ span its translates to the landmarks $S$ (Nyström).
     """
@@ -42,10 +42,8 @@ class Wide(eqx.Module):
 def nystrom_columns(terms: tuple[Term, ...], x: Points, score: Points, index: AnyArray) -> Wide:
     """The columns of terms that have a kernel, on the landmarks of the given indices."""
     landmarks = (x[index], score[index])
-    zero = jnp.zeros(())
-    back = whitening(sum((t.kernel(*landmarks, *landmarks) for t in terms), zero))
-    matrix = sum((t.kernel(x, score, *landmarks) for t in terms), zero) @ back
-    return Wide(terms, matrix, back, index)
+    back = whitening(kernel_of(terms, *landmarks, *landmarks))
+    return Wide(terms, kernel_of(terms, x, score, *landmarks) @ back, back, index)
 
 
 type Times = Callable[[jax.Array], jax.Array]
@@ -127,7 +125,7 @@ def _advance(
 
 
 def nystrom_inverse(
-    terms: tuple[Term, ...], x: Values, score: Values, count: int, root: Root = None
+    terms: tuple[Term, ...], x: Points, score: Points, count: int, root: Root = None
 ) -> Times:
     r"""The product with $(A A^\top + 1)^{-1}$, $A$ the Nyström columns of so many landmarks."""
     index = Landmarks(count).choose(len(x))
@@ -214,12 +212,11 @@ class ConjugateGradient(AbstractSolver):
             )
 
     def solve(self, problem: Problem, key: Key | None = None) -> Solution:
-        linear = isinstance(problem.family, AbstractLinearFamily)
-        if linear and has_mean_square(problem):
+        size, free = unknowns(problem)
+        if has_mean_square(problem):
             raise ValueError(
                 "MeanSquare has no dual form to iterate on: use Exact() or Stochastic()."
             )
-        size, free = unknowns(problem)
         matrix_free = is_matrix_free(problem)
         count, n = self.preconditioner, problem.x.shape[0]
         if count is None and not matrix_free:
@@ -334,24 +331,23 @@ def _row_scaled(times: Times, root: Root) -> Times:
     return times if root is None else lambda v: scaled(times(scaled(v, root)), root)
 
 
-def _free_of_matrices(terms: tuple[Term, ...], x: Values) -> bool:
+def _free_of_matrices(terms: tuple[Term, ...], x: Points) -> bool:
     return all(term.family.is_matrix_free and term.gram(x.shape[1]) is None for term in terms)
 
 
 def _kernel_times(
-    terms: tuple[Term, ...], products: list[Products], x: Values, score: Values
+    terms: tuple[Term, ...], products: list[Products], x: Points, score: Points
 ) -> Times:
-    """The product with the penalised kernel, matrix-free where all terms allow.
+    """The product with the penalised kernel, matrix-free where all terms have their products.
 
     Otherwise by its matrix, or, with too many draws to keep it, by rows of it made anew each time.
     """
-    if _free_of_matrices(terms, x):
+    if len(products) == len(terms):
         each = [(one, term.weight) for one, term in zip(products, terms, strict=True)]
         return lambda v: sum((one.both(v) / w for one, w in each), jnp.zeros(()))
 
     def row(point: tuple[jax.Array, jax.Array]) -> jax.Array:
-        here = (point[0][None], point[1][None])
-        return sum((term.kernel(*here, x, score)[0] for term in terms), jnp.zeros(len(x), x.dtype))
+        return kernel_of(terms, point[0][None], point[1][None], x, score)[0]
 
     if len(x) <= KEPT:
         kernel = jax.lax.map(row, (x, score), batch_size=ROWS)

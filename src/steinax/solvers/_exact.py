@@ -46,6 +46,11 @@ class Term(eqx.Module):
         """The matrix of the penalty, without its strength; None if it is 1."""
         return self.penalty.gram(self.family, self.state, dim)
 
+    def form(self, dim: int) -> np.ndarray:
+        """The matrix of the penalty with its strength, (p, p)."""
+        gram = self.gram(dim)
+        return float(self.weight) * (np.eye(self.size(dim)) if gram is None else np.asarray(gram))
+
     def kernel(self, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints) -> AnyArray:
         r"""The kernel $\psi(x)^\top \Omega^{-1} \psi(y) / m \lambda$ of a penalised term."""
         if isinstance(self.penalty, NativeNorm):
@@ -64,6 +69,14 @@ class Term(eqx.Module):
     def _divide(self, columns: AnyArray, x: OtherPoints) -> AnyArray:
         gram, xp = self.gram(x.shape[1]), namespace(columns)
         return columns if gram is None else xp.linalg.solve(xp.asarray(gram), columns)
+
+
+def kernel_of(
+    terms: tuple[Term, ...], x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
+) -> AnyArray:
+    """The kernel of several penalised terms together, (n, m)."""
+    parts = [term.kernel(x, score_x, y, score_y) for term in terms]
+    return sum(parts[1:], parts[0])
 
 
 class Columns(eqx.Module):
@@ -96,17 +109,32 @@ def columns(term: Term, x: Points, score: Points) -> Columns:
 
 
 def gather(
-    terms: tuple[Term, ...], x: Points, score: Points, free: AnyArray, dual: AnyArray
+    terms: tuple[Term, ...],
+    x: Points,
+    score: Points,
+    own: AnyArray,
+    dual: AnyArray,
+    by_dual: tuple[bool, ...] | None = None,
 ) -> AnyArray:
-    """The coefficients of all terms, from those of the free columns and of the kernel."""
+    """The coefficients of all terms, from those of columns and of the kernel.
+
+    Args:
+        terms: in order.
+        x: the points that the kernel is taken at.
+        score: there.
+        own: the coefficients of terms that have columns, one term below the other.
+        dual: the coefficients of the kernel's translates to the points.
+        by_dual: which terms go by the kernel; by default all that a penalty holds.
+    """
     parts, used = [], 0
-    for term in terms:
-        if term.is_free:
-            size = term.size(x.shape[1])
-            parts.append(free[used : used + size])
-            used += size
-        else:
+    by_dual = tuple(not term.is_free for term in terms) if by_dual is None else by_dual
+    for term, dually in zip(terms, by_dual, strict=True):
+        if dually:
             parts.append(term.from_dual(x, score, dual))
+        else:
+            size = term.size(x.shape[1])
+            parts.append(own[used : used + size])
+            used += size
     return namespace(*parts).concat(parts, axis=0)
 
 
@@ -179,16 +207,6 @@ def unknowns(problem: Problem) -> tuple[int, int]:
 def has_mean_square(problem: Problem) -> bool:
     """Whether a penalty is on the values of g, which only the primal form knows."""
     return any(isinstance(penalty, MeanSquare) for penalty in problem.penalties)
-
-
-def fitted_values(terms: tuple[Term, ...], coef: AnyArray, x: Points, score: Points) -> AnyArray:
-    """The values of g on many points, (n, k), from the coefficients of all terms."""
-    total, used = namespace(coef).zeros((x.shape[0], coef.shape[1]), dtype=coef.dtype), 0
-    for term in terms:
-        size = term.size(x.shape[1])
-        total = total + term.family.apply(term.state, coef[used : used + size], x, score)
-        used += size
-    return total
 
 
 class Exact(AbstractSolver):
@@ -289,9 +307,8 @@ class LinearSystem:
         weights = None if problem.root is None else problem.root**2
         if dual_form and not all(term.is_free for term in terms):
             free = _joined([t.family.feature_matrix(t.state, x, score) for t in terms if t.is_free])
-            held = [t.kernel(x, score, x, score) for t in terms if not t.is_free]
-            kernel = sum(held[1:], held[0])
-            made = Regression(free, kernel, weights=weights)
+            held = tuple(term for term in terms if not term.is_free)
+            made = Regression(free, kernel_of(held, x, score, x, score), weights=weights)
             return LinearSystem(made, terms, None, (x, score))
         parts = tuple(columns(term, x, score) for term in terms)
         each = list(zip(terms, parts, strict=True))

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._linalg import TINY
+
 SOME = 1000  # rows that tell where the columns lie
 NEAR = 4.0  # standard deviations: products lose 4 bits, as those of a shifted tile may
 
@@ -58,7 +60,7 @@ class Moments(NamedTuple):
         size = np.sqrt(np.diag(hessian))
         size = np.where(size > 0, size, 1.0)
         scaled = hessian / np.outer(size, size)
-        scaled[np.diag_indices_from(scaled)] += 8 * np.finfo(float).eps * len(size)
+        scaled[np.diag_indices_from(scaled)] += TINY * len(size)
         w = np.linalg.solve(scaled, self.cross / size[:, None]) / size[:, None]
         return self.mean_f - self.mean @ w, w
 

@@ -14,7 +14,7 @@ from .._linalg import namespace
 from .._types import AnyArray, Coefficients, Key, Points
 from ..families import Landmarks
 from ._base import AbstractSolver, Problem, Solution, linear_solution
-from ._exact import Term, has_mean_square, linear_terms
+from ._exact import Term, gather, has_mean_square, kernel_of, linear_terms
 from ._moments import Moments, fits_without_each, gathered_moments
 from ._regression import Folds, HeldOut
 
@@ -88,41 +88,26 @@ class NystromColumns(eqx.Module):
         """The columns of some draws: narrow terms first."""
         parts = [t.family.feature_matrix(t.state, x, score) for t in self._terms(False)]
         if any(self.wide):
-            parts.append(self._kernel(x, score))
+            parts.append(kernel_of(self._terms(True), x, score, *self.landmarks))
         return namespace(*parts).concat(parts, axis=1)
 
     def penalty(self) -> np.ndarray:
         """The matrix of the penalty on their coefficients."""
         dim = self.landmarks[0].shape[1]
-        parts = []
-        for term in self._terms(False):
-            own = term.gram(dim)
-            own = np.eye(term.size(dim)) if own is None else np.asarray(own)
-            parts.append(own * (0.0 if term.is_free else float(term.weight)))
+        parts = [term.form(dim) for term in self._terms(False)]
         if any(self.wide):
-            parts.append(np.asarray(self._kernel(*self.landmarks)))
+            both = (*self.landmarks, *self.landmarks)
+            parts.append(np.asarray(kernel_of(self._terms(True), *both)))
         return np.asarray(block_diag(*parts))
 
     def coefficients(self, w: Coefficients) -> AnyArray:
         """The coefficients of all terms, in their own order, from those of the columns."""
-        dim, used, parts = self.landmarks[0].shape[1], 0, []
-        own = w[len(w) - self.width :]
-        for term, wide in zip(self.terms, self.wide, strict=True):
-            if wide:
-                parts.append(term.from_dual(*self.landmarks, own))
-            else:
-                size = term.size(dim)
-                parts.append(w[used : used + size])
-                used += size
-        return namespace(*parts).concat(parts, axis=0)
+        cut = len(w) - self.width
+        return gather(self.terms, *self.landmarks, w[:cut], w[cut:], by_dual=self.wide)
 
     def _terms(self, wide: bool) -> tuple[Term, ...]:
         each = zip(self.terms, self.wide, strict=True)
         return tuple(term for term, is_wide in each if is_wide is wide)
-
-    def _kernel(self, x: Points, score: Points) -> AnyArray:
-        parts = [term.kernel(x, score, *self.landmarks) for term in self._terms(True)]
-        return sum(parts[1:], parts[0])
 
 
 def nystrom_terms(

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._linalg import TINY
 from .._require import require
 from .._types import AnyArray, Key
 from ..objectives import AbstractPenalty, MeanSquare, NoPenalty
@@ -35,7 +36,11 @@ class Part(NamedTuple):
     penalty: np.ndarray  # the matrix of the problem's own
 
     def kept(self, f: np.ndarray, path: Path, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        """The columns kept at each penalty while they are few, and last all of them if these are few."""
+        """The columns that each penalty of the path keeps, up to half as many as there are draws.
+
+        The first penalty that keeps more is the end. If none does, all columns that are not constant come
+        last, as without a penalty, unless these are more.
+        """
         most, cross = len(f) // 2, self.columns.T @ f
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that coordinate descent has not converged
@@ -60,7 +65,7 @@ class Part(NamedTuple):
     def solve(self, f: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Least squares on some columns, by the products of pairs."""
         gram = self.gram[np.ix_(kept, kept)] + self.penalty[np.ix_(kept, kept)]
-        floor = 8 * np.finfo(float).eps * np.trace(gram)
+        floor = TINY * np.trace(gram)
         return np.linalg.solve(gram + floor * np.eye(len(kept)), self.columns[:, kept].T @ f)
 
     def refit(self, f: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -240,8 +245,6 @@ def _features(problem: Problem) -> tuple[tuple[Term, ...], list[jax.Array]]:
 
 def _quadratic(term: Term, features: AnyArray, dim: int) -> np.ndarray:
     """The matrix of a term's penalty, in units in which the loss is a plain sum of squares."""
-    size, weight = features.shape[1], float(term.weight)
     if isinstance(term.penalty, MeanSquare):
-        return weight / len(features) * np.asarray(features.T @ features)
-    gram = term.gram(dim)
-    return weight * (np.eye(size) if gram is None else np.asarray(gram))
+        return float(term.weight) / len(features) * np.asarray(features.T @ features)
+    return term.form(dim)

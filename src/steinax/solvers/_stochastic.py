@@ -1,12 +1,13 @@
 """Stochastic optimisation: Adam and its like, and Point-SAGA, on whitened coefficients."""
 
+from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import block_diag, solve_triangular
+from jax.scipy.linalg import solve_triangular
 
 from .._types import AnyArray, Coefficients, Key, Points, Values
 from ..families import AbstractLinearFamily, Landmarks
@@ -17,12 +18,13 @@ from ._base import (
     Solution,
     average,
     centred,
+    evaluate,
     linear_solution,
     random_key,
     scaled,
 )
 from ._conjugate_gradient import Wide, nystrom_columns
-from ._exact import Columns, Term, columns, fitted_values, linear_terms, not_quadratic
+from ._exact import Columns, Term, columns, kernel_of, linear_terms, not_quadratic
 from ._training import Optimiser, Plan, adam, train_family
 
 LANDMARKS = 1000
@@ -60,15 +62,15 @@ def whiten(
     narrow = tuple(None if is_wide(term, n, dim) else columns(term, x, score) for term in terms)
     parts = [part.matrix for part in narrow if part is not None]
     holding = [
-        jnp.zeros((p := part.matrix.shape[1], p)) if term.is_free else jnp.eye(part.matrix.shape[1])
+        jnp.full(part.matrix.shape[1], 0.0 if term.is_free else 1.0, x.dtype)
         for term, part in zip(terms, narrow, strict=True)
         if part is not None
     ]
     if wide is not None:
         parts.append(wide.matrix)
-        holding.append(jnp.eye(wide.matrix.shape[1], dtype=x.dtype))
+        holding.append(jnp.ones(wide.matrix.shape[1], x.dtype))
     matrix = centred(scaled(jnp.concatenate(parts, axis=1), root), root)
-    penalty = block_diag(*holding) / n
+    penalty = jnp.diag(jnp.concatenate(holding)) / n
     hessian = matrix.T @ matrix / n + penalty
     floor = 8 * jnp.finfo(hessian.dtype).eps * jnp.trace(hessian)
     factor = jnp.linalg.cholesky(hessian + floor * jnp.eye(len(hessian), dtype=hessian.dtype))
@@ -93,7 +95,7 @@ def rest_of_kernel(
     """What the landmarks leave of the wide terms' kernel, centred: (n, n); None if nothing."""
     if wide is None or x.shape[0] <= LANDMARKS:
         return None
-    rest = sum((t.kernel(x, score, x, score) for t in wide.terms), -wide.matrix @ wide.matrix.T)
+    rest = kernel_of(wide.terms, x, score, x, score) - wide.matrix @ wide.matrix.T
     rest = centred(scaled(scaled(rest, root).T, root).T, root)
     return rest - jnp.mean(rest, axis=1)[:, None] if root is None else centred(rest.T, root).T
 
@@ -360,10 +362,9 @@ class Stochastic(AbstractSolver):
             decay=own,
             averaging=self.averaging and not own,
         )
-        trained = train_family(problem, plan, self.hold_out, self.train_hyperparameters, key)
-        note = f"stochastic: {self.epochs} epochs of batches of {self.batch_size}, {trained.how}"
-        found = (trained.family, trained.state, trained.params, trained.intercept)
-        return Solution(*found, note, trained.history, trained.training)
+        found = train_family(problem, plan, self.hold_out, self.train_hyperparameters, key)
+        note = f"stochastic: {self.epochs} epochs of batches of {self.batch_size}, {found.note}"
+        return replace(found, note=note)
 
     def _solve_linear(self, problem: Problem, key: Key) -> Solution:
         settings = (self.optimiser, self.batch_size, self.epochs, self.averaging)
@@ -402,5 +403,6 @@ def _whiten_and_descend(
         beta = beta[:, None] if one else beta
     coef = coefficients(white, x, score, v[:, None] if one else v, beta, root)
     states = tuple(term.state for term in terms)
-    values = fitted_values(terms, coef, x, score)
+    state = states if len(problem.family.terms) > 1 else states[0]
+    values = evaluate(problem.family, state, coef, x, score)
     return average(problem.f - values, root), coef, states

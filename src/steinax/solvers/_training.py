@@ -13,7 +13,7 @@ from jaxtyping import Float
 from .._types import AnyArray, Key, PyTree, Values
 from ..families import AbstractFamily, LinearSum, Sum
 from ..operators import AbstractOperator
-from ._base import Problem, Root, Training, average, evaluate, scaled
+from ._base import Problem, Root, Solution, Training, average, evaluate, scaled
 
 if TYPE_CHECKING:
     import optax
@@ -169,32 +169,20 @@ def adam() -> Optimiser:
     return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(1.0, b2=0.99))
 
 
-class Trained(NamedTuple):
-    """A family, its hyper-parameters trained or not, and what was found for it."""
-
-    family: AbstractFamily
-    state: PyTree
-    params: PyTree
-    intercept: jax.Array
-    history: jax.Array
-    training: Training
-    how: str
-
-
 def train_family(
     problem: Problem, plan: Plan, hold_out: float, train_hyperparameters: bool, key: Key
-) -> Trained:
+) -> Solution:
     """Train on the first draws, watch the last ones, and keep the best iterate.
 
-    Integrands are brought to mean 0 and variance 1 first.
+    Integrands are brought to mean 0 and variance 1 first. The note names the optimiser.
     """
     centre, spread = jnp.mean(problem.f, axis=0), jnp.std(problem.f, axis=0)
     spread = jnp.where(spread > 0, spread, 1.0)
     family = problem.family if len(problem.family.terms) == 1 else Sum(problem.family.terms)
-    scaled = replace(problem, family=family, f=(problem.f - centre) / spread)
+    unit = replace(problem, family=family, f=(problem.f - centre) / spread)
     n = problem.x.shape[0]
     cut = n - max(1, round(hold_out * n))
-    fitted, watched = scaled.take(np.arange(cut)), scaled.take(np.arange(cut, n))
+    fitted, watched = unit.take(np.arange(cut)), unit.take(np.arange(cut, n))
     begin, second = jax.random.split(key)
     hyper = log_hyperparameters(family) if train_hyperparameters else None
     state = family.setup(fitted.x, fitted.score)
@@ -218,7 +206,7 @@ def train_family(
     if isinstance(problem.family, LinearSum):
         params, family = jnp.concatenate(params), LinearSum(family.terms)  # type: ignore[arg-type]
     intercept = average(rest, problem.root)
-    return Trained(family, state, params, intercept, history, training, how)
+    return Solution(family, state, params, intercept, how, history, training)
 
 
 @eqx.filter_jit
