@@ -1,6 +1,7 @@
 """What the commands that print one table share: their options, and what is done with the rows."""
 
 import argparse
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +19,12 @@ def parser_of(
     parser.add_argument("--only", help="the part to measure, or a word in its name; all by default")
     parser.add_argument("--out", type=Path, help="a folder for the table and its JSON")
     return parser
+
+
+def cache_folder(name: str) -> Path:
+    """A folder in `$STEINAX_CACHE`, or in the user's cache directory."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("STEINAX_CACHE") or Path(home) / "steinax") / name
 
 
 def settings_of(given: argparse.Namespace, *names: str) -> dict:

@@ -1,6 +1,7 @@
+from inspect import signature
 from pathlib import Path
 
-from .._command import parser_of, settings_of, show
+from .._command import cache_folder, parser_of, settings_of, show
 from . import __doc__ as description
 from . import errors, large, predictive, runs, seconds, weights
 
@@ -18,9 +19,13 @@ COMMANDS = {
 def main() -> None:
     """Run the measurement that was asked for, print what it found, and draw what there is to draw."""
     parser = parser_of(MODULE, description, COMMANDS)
-    parser.add_argument("--cache", type=Path, required=True, help="a folder for the chains")
+    kept = cache_folder("everyday")
+    parser.add_argument("--cache", type=Path, default=kept, help="where chains are kept")
     given = parser.parse_args()
-    rows = COMMANDS[given.command].measure(given.cache, **settings_of(given, "only", "rounds"))
+    measure, settings = COMMANDS[given.command].measure, settings_of(given, "only", "rounds")
+    for name in settings.keys() - signature(measure).parameters.keys():
+        parser.error(f"{given.command} takes no --{name}: leave it out.")
+    rows = measure(given.cache, **settings)
     show(rows, MODULE, given)
     if given.command == "errors" and given.out is not None and given.only is None:
         errors.draw(rows, given.out)

@@ -1,19 +1,20 @@
 """Chains of the models by NumPyro's NUTS in float64, kept in a folder."""
 
+from functools import partial
 from pathlib import Path
 
 import jax
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import constrain_fn, initialize_model
 
 import steinax as sx
 
 from .._store import read, save
+from ..posteriors.chains._density import Density, rows
+from ..posteriors.chains._run import CHAINS, nuts
 from .models import LARGE, MODELS
 
-CHAINS, LONGEST, WARMUP, RUNS = 4, 5000, 1000, 4
+LONGEST, RUNS = 5000, 4
 LONG = 25_000  # draws of each chain of a model that is large
 
 
@@ -23,23 +24,15 @@ def sampled(name: str, runs: int = RUNS, longest: int = LONGEST) -> dict[str, np
     with jax.enable_x64(True):
         program, keys = (MODELS | LARGE)[name].program, jax.random.split(jax.random.key(1), chains)
         info = initialize_model(keys, program)
-        mcmc = MCMC(
-            NUTS(potential_fn=info.potential_fn),
-            num_warmup=WARMUP,
-            num_samples=longest,
-            num_chains=chains,
-            chain_method="vectorized",
-            progress_bar=False,
-        )
-        mcmc.run(jax.random.key(2), init_params=info.param_info.z, extra_fields=("z_grad",))
-        z, gradient = mcmc.get_samples(), mcmc.get_extra_fields()["z_grad"]
-        constrain = jax.vmap(lambda z: constrain_fn(program, (), {}, z))
-        shape = (runs, CHAINS, longest, -1)
-
-        def rows(tree: dict) -> np.ndarray:
-            return np.asarray(jax.vmap(lambda one: ravel_pytree(one)[0])(tree)).reshape(shape)
-
-        return {"draws": rows(z), "scores": -rows(gradient), "values": rows(constrain(z))}
+        constrain = partial(constrain_fn, program, (), {})
+        target = Density(info.potential_fn, constrain, info.param_info.z)
+        z, extra = nuts(target, jax.random.key(2), chains, longest)
+        found = {
+            "draws": rows(z),
+            "scores": -rows(extra["z_grad"]),
+            "values": rows(jax.vmap(constrain)(z)),
+        }
+        return {name: one.reshape(runs, CHAINS, longest, -1) for name, one in found.items()}
 
 
 def cached(name: str, cache: Path) -> dict[str, np.ndarray]:

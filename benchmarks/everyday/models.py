@@ -73,13 +73,13 @@ def eight_schools() -> None:
     numpyro.sample("y", dist.Normal(mu + tau * _normals("standard", 8), sigma), obs=y)
 
 
-def logistic() -> None:
-    """Yes or no on twenty covariates."""
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(200, 20))
-    yes = rng.uniform(size=200) < 1 / (1 + np.exp(-x @ rng.normal(size=20) * 0.5))
+def logistic(seed: int = 5, n: int = 200, covariates: int = 20, size: float = 0.5) -> None:
+    """Yes or no on some covariates."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, covariates))
+    yes = rng.uniform(size=n) < 1 / (1 + np.exp(-x @ rng.normal(size=covariates) * size))
     intercept = numpyro.sample("intercept", dist.Normal(0, 2))
-    beta = _normals("beta", 20)
+    beta = _normals("beta", covariates)
     numpyro.sample("yes", dist.Bernoulli(logits=intercept + x @ beta), obs=1 * yes)
 
 
@@ -107,16 +107,6 @@ def groups() -> None:
     numpyro.sample("y", dist.Normal(mu + tau * _normals("standard", 50), 1.0), obs=y)
 
 
-def wide() -> None:
-    """Yes or no on 59 covariates."""
-    rng = np.random.default_rng(8)
-    x = rng.normal(size=(300, 59))
-    yes = rng.uniform(size=300) < 1 / (1 + np.exp(-x @ rng.normal(size=59) * 0.3))
-    intercept = numpyro.sample("intercept", dist.Normal(0, 2))
-    beta = _normals("beta", 59)
-    numpyro.sample("yes", dist.Bernoulli(logits=intercept + x @ beta), obs=1 * yes)
-
-
 MODELS = {
     "weibull": Model(weibull, 3),
     "overdispersed": Model(overdispersed, 5),
@@ -125,6 +115,6 @@ MODELS = {
     "logistic": Model(logistic, 21),
     "radon": Model(radon, 26),
     "groups": Model(groups, 52),
-    "wide": Model(wide, 60),
+    "wide": Model(partial(logistic, 8, 300, 59, 0.3), 60),
 }
 LARGE = {"poisson_ten": Model(partial(poisson, 9), 10)}  # for 100,000 draws

@@ -1,7 +1,7 @@
 """New data of three of the models: simulated for each draw, or averaged given its parameters.
 
-`python -m benchmarks.everyday predictive --cache FOLDER` takes 4 x 500 draws of each of four runs. The truth
-for a run is what control variates make of the 60,000 draws of the other three.
+`python -m benchmarks.everyday predictive` takes 4 x 500 draws of each of four runs. The truth for a run is
+what control variates make of the 60,000 draws of the other three.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,6 @@ from ._sampling import LONGEST, cached, cut
 
 SKEWED = ("overdispersed", "eight_schools", "radon")
 SIZES = ((6, 300), (4, 750))  # runs, and draws of each chain
-LEAST, MOST = 0.5, 1.6  # of chi-squared over its degrees of freedom, averaged over parameters
 
 
 def measure(cache: Path, only: str | None = None) -> list[dict]:
@@ -38,7 +37,7 @@ def measure(cache: Path, only: str | None = None) -> list[dict]:
                     "least": float(z.min()),
                     "most": float(z.max()),
                     "of parameter": worst,
-                    "beyond 1 in 1,000": int(_beyond(z * (count - 1), count - 1)),
+                    "beyond 1 in 1,000": _beyond(z * (count - 1), count - 1),
                 }
             )
     return rows

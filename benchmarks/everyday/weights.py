@@ -1,7 +1,7 @@
 """What one vector of weights is worth for means, standard deviations, quantiles and probabilities.
 
-`python -m benchmarks.everyday weights --cache FOLDER` weighs the draws of four runs by a polynomial of
-degree 1 or 2 and by the automatic choice, and compares probabilities with those of `estimate`.
+`python -m benchmarks.everyday weights` weighs the draws of four runs by a polynomial of degree 1 or 2 and by
+the automatic choice, and compares probabilities with those of `estimate`.
 """
 
 from pathlib import Path
@@ -10,6 +10,7 @@ import numpy as np
 
 import steinax as sx
 
+from ..posteriors._score import geometric_mean
 from ._sampling import RUNS, cached, cut
 from .models import MODELS
 
@@ -33,25 +34,22 @@ def _of_model(name: str, chains: dict[str, np.ndarray]) -> list[dict]:
         alone = [sx.estimate({"p": f > highest}, one, audit="off").worth for f, one in some]
         for label, family in FAMILIES.items():
             weighted = [(f, sx.weigh(one, family, audit="off")) for f, one in some]
+            means = [w.mean({"f": f}).worth for f, w in weighted]
+            sds = [w.sd({"f": f}).worth for f, w in weighted]
             quantiles = [w.quantile({"f": f}, LEVELS).worth for f, w in weighted]
+            highs = [w.probability({"p": f > highest}).worth for f, w in weighted]
             rows.append(
                 {
                     "model": name,
                     "dimensions": MODELS[name].dim,
                     "draws": 4 * length,
                     "family": label,
-                    "means": _typical([w.mean({"f": f}).worth for f, w in weighted]),
-                    "sds": _typical([w.sd({"f": f}).worth for f, w in weighted]),
-                    "quantiles": _typical(quantiles),
+                    "means": geometric_mean(np.array(means)),
+                    "sds": geometric_mean(np.array(sds)),
+                    "quantiles": geometric_mean(np.array(quantiles)),
                     "the worst": float(np.nanmin(quantiles)),
-                    "probabilities": _typical(
-                        [w.probability({"p": f > highest}).worth for f, w in weighted]
-                    ),
-                    "by estimate": _typical(alone),
+                    "probabilities": geometric_mean(np.array(highs)),
+                    "by estimate": geometric_mean(np.array(alone)),
                 }
             )
     return rows
-
-
-def _typical(worth: list[np.ndarray]) -> float:
-    return float(np.exp(np.nanmean(np.log(worth))))

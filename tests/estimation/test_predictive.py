@@ -9,6 +9,7 @@ import numpyro.distributions as dist
 import pytest
 from scipy import stats
 
+import pumps
 import steinax as sx
 
 # Cavendish's 29 measurements of the density of the earth, 1798, in g/cm^3.
@@ -240,11 +241,7 @@ def test_pumps_by_nuts_against_quadrature() -> None:
         sample = sx.from_numpyro(mcmc)
     some = np.array([0, 4, 9])
     new = sx.predictive(lambda rate: dist.Poisson(rate[some]), sample)
-    b = np.linspace(1e-4, 20, 20_001)[:, None]
-    log_density = 17.1 * np.log(b[:, 0]) - b[:, 0]
-    log_density -= ((1.8 + failures) * np.log(b + hours)).sum(axis=1)
-    weight = np.exp(log_density - log_density.max())
-    weight /= weight.sum()
+    b, weight = pumps.quadrature(failures, hours)
     shape, rate = (1.8 + failures)[some], (b + hours)[:, some]
     exact = stats.nbinom(shape, rate / (1 + rate))
     mean = weight @ exact.mean()

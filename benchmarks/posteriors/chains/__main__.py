@@ -1,24 +1,18 @@
 import argparse
 import json
-import os
 import shlex
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from ..._command import cache_folder
 from ..._pinned import ROOT, run
 from ..._provenance import provenance
 from .._data import folder
 from . import __doc__ as description
 from ._page import page
 from ._registry import MODELS
-
-
-def default_cache() -> Path:
-    """`$STEINAX_CACHE`, or the user's cache directory."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("STEINAX_CACHE") or Path(home) / "steinax") / "chains"
 
 
 def arguments() -> argparse.Namespace:
@@ -29,7 +23,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--replicates", type=int, default=20, help="samples of 4 x 250 draws")
     parser.add_argument("--only", nargs="+", default=list(MODELS), choices=MODELS, metavar="NAME")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="where chains are kept")
+    kept = cache_folder("chains")
+    parser.add_argument("--cache", type=Path, default=kept, help="where chains are kept")
     return parser.parse_args()
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpyro.infer import MCMC, NUTS
 
 from .._data import folder as data_folder
-from ._density import check, columns_of, density, first, rows
+from ._density import Density, Parameters, check, columns_of, density, first, rows
 from ._model import Model
 from ._registry import MODELS
 
@@ -51,17 +51,7 @@ def sample(model: Model, folder: Path, key: int, chains: int, draws: int) -> Cha
     with jax.enable_x64(True):
         starting, moving = jax.random.split(jax.random.key(key))
         target = density(model, folder, jax.random.split(starting, chains))
-        mcmc = MCMC(
-            NUTS(potential_fn=target.potential),
-            num_warmup=WARMUP,
-            num_samples=draws,
-            num_chains=chains,
-            chain_method="vectorized",
-            progress_bar=False,
-        )
-        fields = ("z_grad", "diverging")
-        mcmc.run(moving, init_params=target.start, extra_fields=fields)
-        z, extra = mcmc.get_samples(), mcmc.get_extra_fields()
+        z, extra = nuts(target, moving, chains, draws)
         named = jax.jit(jax.vmap(target.constrain))(z)
         shape = (chains, draws, -1)
         values = dict(zip(columns_of(first(named)), rows(named).T, strict=True))
@@ -75,6 +65,20 @@ def sample(model: Model, folder: Path, key: int, chains: int, draws: int) -> Cha
             np.asarray(extra["diverging"]).reshape(chains, draws),
             np.array(time.process_time() - start),
         )
+
+
+def nuts(target: Density, key: jax.Array, chains: int, draws: int) -> tuple[Parameters, dict]:
+    """Unconstrained draws with NumPyro's settings, one chain after the other, and the fields of each."""
+    mcmc = MCMC(
+        NUTS(potential_fn=target.potential),
+        num_warmup=WARMUP,
+        num_samples=draws,
+        num_chains=chains,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(key, init_params=target.start, extra_fields=("z_grad", "diverging"))
+    return mcmc.get_samples(), mcmc.get_extra_fields()
 
 
 def cached(model: Model, folder: Path, cache: Path, kind: str, replicates: int) -> Chains:
