@@ -1,12 +1,14 @@
 """The laws that every operator, kernel and family must obey, each as a check that raises.
 
-They are those of `steinax.checks`. `test_laws.py` applies them to what steinax exports with more
-draws and points than the public checks, `test_law_mutants.py` to broken copies.
+They are those of `steinax.checks`. `checks/test_laws.py` applies them to what steinax exports with more
+draws and points than the public checks, `checks/test_law_mutants.py` to broken copies.
 """
 
 import jax
 
 import steinax as sx
+from steinax.checks._family import check_linear_family
+from steinax.checks._kernel import operator_on_functions
 from steinax.checks._laws import (
     ON_GRID,
     assert_close,
@@ -22,8 +24,6 @@ from steinax.checks._laws import (
     points,
     random_params,
 )
-from steinax.checks._linear import check_linear_family
-from steinax.checks._operator import operator_on_functions
 
 __all__ = [
     "ON_GRID",

@@ -1,7 +1,7 @@
 """The right samples and everyday mistakes of the benchmark, by the names that tests have for them."""
 
-from benchmarks.trust._scored import MISTAKES as MEASURED
 from benchmarks.trust._scored import (
+    MISTAKES as MEASURED,
     Target,
     banana,
     chains,

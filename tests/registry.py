@@ -1,7 +1,7 @@
 """One row per operator, kernel, family, objective, penalty, solver and split.
 
 Whatever is parametrised in this suite is parametrised from here, so a new class is tested by every
-law once it has its row; `test_registry.py` fails for one that has none.
+law once it has its row; `checks/test_registry.py` fails for one that has none.
 """
 
 import dataclasses
@@ -13,8 +13,7 @@ import jax
 import jax.numpy as jnp
 
 import steinax as sx
-from spaces import discrete_targets as discrete
-from spaces import space_targets as continuous
+from spaces import discrete_targets as discrete, space_targets as continuous
 from spaces.space_targets import SpaceTarget
 from steinax import contrib
 from steinax.checks import Shape

@@ -7,7 +7,7 @@ quadrature in one or two dimensions and exact draws in many.
 import jax.numpy as jnp
 import numpy as np
 
-from steinax.checks._targets import Target, blocks, grid, mixture, skewed
+from steinax.checks._laws import Target, blocks, grid, mixture, skewed
 
 __all__ = [
     "MAKERS",

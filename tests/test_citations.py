@@ -7,9 +7,10 @@ import pytest
 
 import steinax as sx
 from steinax.citing import ENTRIES, Reference, _reference, references_of
-from steinax.families import AbstractFamily, Multilinear
-from steinax.operators import AbstractOperator, BirthDeath, Glauber
+from steinax.families import AbstractFamily
+from steinax.operators import AbstractOperator
 from steinax.solvers import AbstractSolver
+from steinax.spaces import BirthDeath, Glauber, Multilinear
 
 ROWS = [_reference(entry) for entry in ENTRIES.strip().split("\n\n")]
 FAMILIES = {
@@ -123,7 +124,7 @@ def test_what_has_no_references_is_refused(used: object) -> None:
 
 def test_the_automatic_solver_cites_the_one_it_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).normal(size=(4, 150, 1))
-    monkeypatch.setattr("steinax.solvers._auto.KEPT", 550)
+    monkeypatch.setattr("steinax.solvers._auto.KEPT_ROWS", 550)
     estimate = sx.estimate("x", sx.Sample(x, -x), sx.KernelTranslates(sx.kernels.Matern52(1.0)))
     assert "williams2001using" in _keys(estimate)
 

@@ -132,7 +132,7 @@ def test_one_integrand_alone_is_stored_too() -> None:
 
 
 def test_what_is_no_estimate_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"a Dataset of a is no estimate: give what Estimate"):
+    with pytest.raises(ValueError, match=r"a Dataset of a is not an estimate: give what Estimate"):
         sx.Estimate.from_dataset(xarray.Dataset({"a": 1}))
 
 

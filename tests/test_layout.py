@@ -1,10 +1,11 @@
-"""The house rules: small files, small functions, a cheap import, an example for every name."""
+"""The house rules: where files are, who imports whom, a cheap import, an example for every name."""
 
 import ast
 import os
 import statistics
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -37,7 +38,6 @@ def _public_names() -> list[str]:
     return [name for name in steinax.__all__ if name != "__version__"]
 
 
-LAZY = ("operators", "kernels", "families")
 HEAVY = {
     "arviz_base",
     "arviz_stats",
@@ -69,8 +69,41 @@ def _import_times(*modules: str) -> list[float]:
     return [*map(float, said.split())]
 
 
+MODULES = {
+    ".".join(path.relative_to(SRC.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in FILES
+}
+
+
+def _package_of(module: str) -> str:
+    """The package that a module is in; a package is in itself."""
+    return module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+
+
+def _imports(module: str) -> set[str]:
+    """The modules of steinax that a module imports, wherever in its code."""
+    package, found = _package_of(module).split("."), set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            names = {f"{base}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else base for name in names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & set(MODULES) - {module}
+
+
+IMPORTS = {module: _imports(module) for module in MODULES}
+PRIVATE = [
+    module
+    for module, path in MODULES.items()
+    if path.stem.startswith("_") and not path.stem.startswith("__")
+]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SRC).as_posix())
-def test_file_is_small(path: Path) -> None:
+def test_a_file_has_at_most_700_lines_and_a_function_fewer_than_60(path: Path) -> None:
     assert _lines(path) <= 700, "a file is a noun of the textbook: split it"
     functions = [
         node
@@ -82,8 +115,68 @@ def test_file_is_small(path: Path) -> None:
 
 
 @needs_package
-def test_median_file_is_neither_a_stub_nor_a_tome() -> None:
-    assert 20 <= statistics.median(map(_lines, FILES)) <= 150
+def test_there_are_few_files_and_none_is_a_stub() -> None:
+    assert 110 <= len(FILES) <= 130, "a new file needs a noun of its own"
+    assert statistics.median(map(_lines, FILES)) >= 120
+
+
+@pytest.mark.parametrize("module", PRIVATE)
+def test_a_private_file_has_several_importers_or_its_package(module: str) -> None:
+    importers = {other for other, imported in IMPORTS.items() if module in imported}
+    alone = len(importers) == 1 and importers != {_package_of(module)}
+    assert importers and not alone, f"only {importers} imports it: make them one file"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_module_imports_a_private_file_of_another_package(module: str) -> None:
+    """What two folders share is exported by the lower one; the files of the root are everyone's."""
+    inside = f"{module}."
+    reached = {
+        other
+        for other in IMPORTS[module]
+        if other in PRIVATE and not inside.startswith(f"{_package_of(other)}.")
+    }
+    assert not reached, f"let the package of {reached} export the name, or move it"
+
+
+@needs_package
+def test_imports_make_no_cycle() -> None:
+    """A package's `__init__` stands for its exports, so what is inside a package is looked at alone."""
+    inside = {
+        module: {
+            other
+            for other in imported
+            if other in PRIVATE and _package_of(other) == _package_of(module) != module
+        }
+        for module, imported in IMPORTS.items()
+    }
+    between: dict[str, set[str]] = {}
+    for module, imported in IMPORTS.items():
+        above = _folder(module)
+        between.setdefault(above, set()).update({*map(_folder, imported)} - {above})
+    for graph in (inside, between):
+        TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+def _folder(module: str) -> str:
+    """The folder or the file right under the package's root."""
+    return module.split(".")[1] if "." in module else module
+
+
+LOOKED_UP = [  # by other packages, or only named in the text of an annotation
+    *("test_*", "pytest_*", "__getattr__", "__dir__", "_repr_html_", "_constructor"),
+    *("showwarning", "_action_max_length", "caption_*", "rich", "RenderableType"),
+]
+
+
+@needs_package
+def test_nothing_in_the_package_is_unused() -> None:
+    """By the package, its tests or its benchmarks."""
+    vulture = pytest.importorskip("vulture", reason="of the dev group")
+    scan = vulture.Vulture(ignore_names=LOOKED_UP, ignore_decorators=["@law*", "@*.def_jvp"])
+    scan.scavenge([SRC, SRC.parents[1] / "tests", SRC.parents[1] / "benchmarks"])
+    unused = scan.get_unused_code(min_confidence=60)
+    assert not [item.get_report() for item in unused if SRC in Path(item.filename).parents]
 
 
 @needs_package
@@ -127,9 +220,8 @@ def test_import_costs_little_more_than_what_the_library_stands_on() -> None:
 
 
 @needs_package
-@pytest.mark.parametrize("name", ["steinax", *(f"steinax.{one}" for one in LAZY)])
-def test_names_are_listed_before_they_are_imported(name: str) -> None:
-    code = f"import {name} as package; print(*set(package.__all__) - set(dir(package)))"
+def test_names_are_listed_before_they_are_imported() -> None:
+    code = "import steinax as package; print(*set(package.__all__) - set(dir(package)))"
     assert not _python(code).strip()
 
 

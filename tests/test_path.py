@@ -14,13 +14,13 @@ ROOT = os.path.dirname(sx.__file__)
 X = np.random.default_rng(0).normal(size=(4, 250, 3))
 SAMPLE = sx.Sample(X, -X)
 CALLS: dict[str, tuple[Callable[[], object], int]] = {
-    "choice": (lambda: sx.estimate("x", SAMPLE), 30),
-    "search": (lambda: sx.estimate({"f": np.sin(X)}, SAMPLE), 30),
-    "polynomial": (lambda: sx.estimate("x", SAMPLE, sx.Polynomial(2)), 28),
-    "fit": (lambda: sx.fit("x", SAMPLE, sx.Polynomial(2)), 20),
+    "choice": (lambda: sx.estimate("x", SAMPLE), 25),
+    "search": (lambda: sx.estimate({"f": np.sin(X)}, SAMPLE), 25),
+    "polynomial": (lambda: sx.estimate("x", SAMPLE, sx.Polynomial(2)), 22),
+    "fit": (lambda: sx.fit("x", SAMPLE, sx.Polynomial(2)), 15),
     "stream": (
         lambda: sx.estimate("x", sx.Stream(lambda: SAMPLE.blocks(100), 4), sx.Polynomial(2)),
-        35,
+        30,
     ),
 }
 

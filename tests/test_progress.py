@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 import steinax as sx
-from steinax import _progress
-from steinax._progress import progress
+from steinax import _show
+from steinax._show import progress
 
 
 def _terminal() -> tuple[Console, io.StringIO]:
@@ -19,7 +19,7 @@ def _terminal() -> tuple[Console, io.StringIO]:
 
 @pytest.fixture
 def impatient(monkeypatch) -> None:
-    monkeypatch.setattr(_progress, "PATIENCE", 0.05)
+    monkeypatch.setattr(_show, "PATIENCE", 0.05)
 
 
 def test_silent_off_a_terminal(impatient) -> None:

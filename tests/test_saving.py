@@ -14,7 +14,7 @@ import pytest
 
 import steinax as sx
 import targets
-from steinax._precision import precision
+from steinax._numerics import precision
 from steinax._serialise import FORMAT
 
 TARGET = targets.banana(2)

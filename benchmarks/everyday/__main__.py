@@ -2,8 +2,7 @@ from inspect import signature
 from pathlib import Path
 
 from .._command import cache_folder, parser_of, settings_of, show
-from . import __doc__ as description
-from . import errors, large, predictive, runs, seconds, weights
+from . import __doc__ as description, errors, large, predictive, runs, seconds, weights
 
 MODULE = "benchmarks.everyday"
 COMMANDS = {

@@ -83,8 +83,8 @@ ERROR_BARS = (
     _mutant(
         "batches of a chain are not runs",
         "chains/_statistics.py",
-        "cut.reshape(chains, each, size, k).mean(axis=2)",
-        "cut.reshape(chains, size, each, k).mean(axis=1)",
+        "cut.reshape(chains, count, size, k).mean(axis=2)",
+        "cut.reshape(chains, size, count, k).mean(axis=1)",
         f"{CHAINS}::test_batches_are_means_of_consecutive_draws",
     ),
     _mutant(
@@ -124,7 +124,7 @@ ERROR_BARS = (
     ),
     _mutant(
         "moves of the fits are not charged for",
-        "estimation/_splits.py",
+        "solvers/_regression.py",
         "return moved - moved.mean(axis=-2, keepdims=True)",
         "return 0.0 * moved",
         f"{CHOICE}::test_fits_that_move_a_little_are_charged_for_it",
@@ -149,23 +149,23 @@ GATE = (
     _mutant(
         "the gate to plain is open",
         "estimation/_choice.py",
-        "plain = own + apart > clearly * errors[0]",
-        "plain = own + apart > np.inf",
+        "plain = mixture_variance + apart > clearly * errors[0]",
+        "plain = mixture_variance + apart > np.inf",
         f"{CHOICE}::test_candidates_that_contradict_each_other_are_left",
         f"{CHOICE}::test_fits_that_move_are_left",
     ),
     _mutant(
         "the gate does not count what candidates differ by",
         "estimation/_choice.py",
-        "plain = own + apart > clearly",
-        "plain = own > clearly",
+        "plain = mixture_variance + apart > clearly",
+        "plain = mixture_variance > clearly",
         f"{CHOICE}::test_candidates_that_contradict_each_other_are_left",
     ),
     _mutant(
         "the gate does not count the moves of the fits",
         "estimation/_choice.py",
-        "own = residual.var(axis=0) * pool.per_draw + unstable",
-        "own = residual.var(axis=0) * pool.per_draw",
+        "mixture_variance = residual.var(axis=0) * pool.per_draw + unstable",
+        "mixture_variance = residual.var(axis=0) * pool.per_draw",
         f"{CHOICE}::test_fits_that_move_are_left",
     ),
     _mutant(
@@ -232,12 +232,12 @@ FITS = (
         "families/_base.py",
         "return self.features(state, x, score) @ params",
         "return 0.0 * (self.features(state, x, score) @ params)",
-        "test_paper_table.py::test_row[polynomial of total degree $k$]",
+        "documentation/test_paper_table.py::test_row[polynomial of total degree $k$]",
     ),
     _mutant(
         "a fold is fitted to with the others",
         "estimation/_splits.py",
-        "return with_moves(solver.crossfit(problem, folds, key), problem.root)",
+        "return with_moves(solver.crossfit(problem, folds, key), problem.weights)",
         "return InSample().control(problem, chains, solver, key)",
         "estimation/test_splits.py::TestHonesty::test_held_out_draws_do_not_reach_their_own_fit",
     ),
@@ -265,7 +265,7 @@ FITS = (
     _mutant(
         "columns of heavy tails are left out though they serve",
         "estimation/_blocks.py",
-        "keep = _variance(whole) < BETTER * _variance(part)",
+        "keep = _variance(whole) < BETTER * _variance(light_fit)",
         "keep = _variance(whole) < 0.0",
         "estimation/test_tails.py::TestColumns::test_of_a_gaussian_are_kept_where_they_serve",
     ),
@@ -289,8 +289,8 @@ FARM_GUARDS = (
     _mutant(
         "a farm does not charge for chains that lie apart",
         "chains/_statistics.py",
-        "with_floor(found.mcse, rows.mean(axis=2).T, unseen)",
-        "with_floor(found.mcse, 0.0 * rows.mean(axis=2).T, unseen)",
+        "with_floor(result.mcse, rows.mean(axis=2).T, unseen)",
+        "with_floor(result.mcse, 0.0 * rows.mean(axis=2).T, unseen)",
         f"{FARM}::test_a_few_posteriors",
     ),
     _mutant(
@@ -310,7 +310,7 @@ FARM_GUARDS = (
     _mutant(
         "a farm trusts fits that have lost their digits",
         "farm/_batched.py",
-        "alone[fit] = ~(at.sound & made.sound)",
+        "alone[fit] = ~(at.sound & regression.sound)",
         "pass",
         f"{FARM}::test_few_draws_and_singular_fits_go_one_by_one",
     ),
@@ -331,7 +331,7 @@ FARM_GUARDS = (
     _mutant(
         "a farm does not look at single chains",
         "farm/_batched.py",
-        " & _chains_hold(own[:, : 2 * dim], chains)",
+        " & _chains_hold(marginal[:, : 2 * dim], chains)",
         "",
         f"{FARM}::test_a_chain_that_is_wrong_alone_is_refused",
     ),
@@ -366,21 +366,21 @@ FARM_GUARDS = (
     _mutant(
         "a farm does not see chains that are the same",
         "farm/_batched.py",
-        "found = twins | ",
-        "found = ",
+        "flagged = twins | ",
+        "flagged = ",
         f"{FAILURES}::test_every_failure_is_its_own",
     ),
     _mutant(
         "a farm does not count divergences",
         "farm/_batched.py",
-        "found |= diverging.mean(axis=(1, 2)) > DIVERGING",
+        "flagged |= diverging.mean(axis=(1, 2)) > DIVERGING",
         "pass",
         f"{FAILURES}::test_divergences",
     ),
     _mutant(
         "a farm computes with what is not finite",
         "farm/_batch.py",
-        "known[int(i)] = (NOT_FINITE, str(error))",
+        "excluded[int(i)] = (NOT_FINITE, str(error))",
         "pass",
         f"{FAILURES}::test_every_failure_is_its_own",
     ),
@@ -432,7 +432,7 @@ STREAMS = (
     ),
     _mutant(
         "a stream does not charge for the moves of its fits",
-        "estimation/_streaming.py",
+        "solvers/_streaming.py",
         "unseen = (moves_of_means(",
         "unseen = 0.0 * (moves_of_means(",
         STREAM,
@@ -440,7 +440,7 @@ STREAMS = (
     _mutant(
         "a stream's folds are fitted to with the others",
         "solvers/_moments.py",
-        "total.without(part).only(columns)",
+        "total.without(fold).only(columns)",
         "total.only(columns)",
         STREAM,
     ),
@@ -478,7 +478,7 @@ AUDIT = (
     _mutant(
         "the audit has no pairs of dimensions",
         "auditing/_identities.py",
-        "pairs = (z[..., i : i + 1] * t + one[i] for",
+        "pairs = (z[..., i : i + 1] * t + unit[i] for",
         "pairs = (0.0 * t for",
         f"{SCORES}::TestIdentities::test_sees_what_the_others_do_not[pair]",
     ),
@@ -499,15 +499,15 @@ AUDIT = (
     _mutant(
         "the audit does not see chains that are the same",
         "auditing/_audit.py",
-        "found = _shared(sample) if sample.space is None else _same(sample)",
-        "found = None",
+        "copies = _shared(sample) if sample.space is None else _same(sample)",
+        "copies = None",
         "auditing/test_chains.py::test_duplicate_chains",
     ),
     _mutant(
         "divergences are never fatal",
         "auditing/_audit.py",
-        "fatal=part > DIVERGING",
-        "fatal=part > 1",
+        "fatal=fraction > DIVERGING",
+        "fatal=fraction > 1",
         "auditing/test_chains.py::test_divergences",
     ),
     _mutant(
@@ -520,7 +520,7 @@ AUDIT = (
     _mutant(
         "the audit does not widen for long tails",
         "auditing/_identities.py",
-        "return t + more * (found.mean * found.skewness < 0), t + more",
+        "return t + widening * (found.mean * found.skewness < 0), t + widening",
         "return t, t",
         f"{SCORES}::test_a_long_tail_that_was_rarely_drawn_is_allowed_for",
     ),
@@ -537,8 +537,8 @@ AUDIT_GUARDS = (
     _mutant(
         "energies are not looked at",
         "auditing/_audit.py",
-        "told = None if whole is None else energies(whole)",
-        "told = None",
+        "energy_finding = None if log_densities is None else energies(log_densities)",
+        "energy_finding = None",
         f"{GUARDS}::TestEnergies::test_see_a_constant_that_the_identities_do_not",
     ),
     _mutant(
@@ -550,8 +550,8 @@ AUDIT_GUARDS = (
     ),
     _mutant(
         "energies of single chains are not looked at",
-        "auditing/_energies.py",
-        "found = _one_chain(whole, misfit)",
+        "auditing/_mistakes.py",
+        "finding = _one_chain(whole, misfit)",
         "pass",
         f"{GUARDS}::TestEnergies::test_see_a_chain_that_is_wrong_alone",
     ),
@@ -601,8 +601,8 @@ AUDIT_GUARDS = (
     _mutant(
         "chains may not have a single draw in common",
         "auditing/_audit.py",
-        "if part[low, high] > SHARED else None",
-        "if part[low, high] > 0 else None",
+        "if fraction[low, high] > SHARED else None",
+        "if fraction[low, high] > 0 else None",
         f"{GUARDS}::TestCopies::test_of_a_few_draws_pass",
     ),
     _mutant(
@@ -614,7 +614,7 @@ AUDIT_GUARDS = (
     ),
     _mutant(
         "an estimate may contradict the plain average",
-        "estimation/_audited.py",
+        "estimation/_estimate.py",
         "against = contradiction(estimate)",
         "against = None",
         "estimation/test_guards.py::test_a_contradiction_is_refused",
@@ -623,8 +623,8 @@ AUDIT_GUARDS = (
     ),
     _mutant(
         "a contradiction is in the report and nobody is told",
-        "estimation/_audited.py",
-        "            _told(report, mode)",
+        "estimation/_estimate.py",
+        "            act_on(report, mode)",
         "            pass",
         "estimation/test_guards.py::test_a_contradiction_is_refused",
     ),
@@ -655,8 +655,8 @@ FUNCTIONS = (
     _mutant(
         "the summary's error of a standard deviation is twice what it is",
         "summarising/_summary.py",
-        "np.sqrt(np.maximum(square, 0.0)) / (2 * root)",
-        "np.sqrt(np.maximum(square, 0.0)) / root",
+        "np.sqrt(np.maximum(square, 0.0)) / (2 * unit_sd)",
+        "np.sqrt(np.maximum(square, 0.0)) / unit_sd",
         "summarising/test_table.py::"
         "test_the_error_of_a_standard_deviation_is_that_of_the_delta_method",
     ),

@@ -10,8 +10,7 @@ from scipy.special import ndtr
 import steinax as sx
 
 from ..problems import GENZ
-from . import _genz_page as page
-from . import _genz_tables as tables
+from . import _genz_page as page, _genz_tables as tables
 from ._experiment import Cell, Report, Result, Row
 from ._methods import AUTOMATIC, FAMILIES, PLAIN, Draws, Setting, measure_method
 from ._tuning import Hyper

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import steinax as sx
-from steinax.estimation._stream_runs import Working, first_pass
+from steinax.solvers._streaming import Working, first_pass
 
 from .._pinned import peak_megabytes
 

@@ -8,9 +8,8 @@ import jax
 import numpy as np
 
 import steinax as sx
-from steinax._precision import precision
-from steinax.fitting import prepare
-from steinax.solvers import Problem, Solution
+from steinax._numerics import precision
+from steinax.solvers import Problem, Solution, prepare
 
 from .._pinned import best, peak_megabytes
 from ._problems import skewed_sample

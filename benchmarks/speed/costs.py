@@ -7,9 +7,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 import steinax as sx
-from steinax._precision import precision
-from steinax.fitting import prepare
-from steinax.solvers import _auto as costs
+from steinax._numerics import precision
+from steinax.solvers import _auto as costs, prepare
 
 from ._problems import skewed_sample
 from .auto import TOLERANCE, take_times

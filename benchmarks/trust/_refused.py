@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import steinax as sx
-from steinax.estimation._audited import contradiction
+from steinax.estimation._estimate import contradiction
 
 from ._scored import DENSITIES, RIGHT, chains
 from ._wrong import WRONG

@@ -6,8 +6,6 @@ Type checkers read `__init__.pyi`.
 
 from importlib import import_module
 
-from ._lazy import lazily
-
 _HOMES = {  # in the order in which data flows
     "working": (),
     "adapters": (
@@ -66,12 +64,12 @@ _HOMES = {  # in the order in which data flows
     "auditing": (
         "audit",
         "AuditError",
+        "AuditWarning",
     ),
     "estimation": (
         "CrossFit",
         "HoldOut",
         "InSample",
-        "AuditWarning",
         "estimate",
         "Estimate",
         "weigh",
@@ -94,7 +92,7 @@ _HOMES = {  # in the order in which data flows
     "plots": (
         "plot_estimate",
         "plot_worth",
-        "plot_rest",
+        "plot_residuals",
         "plot_audit",
         "plot_training",
         "plot_candidates",
@@ -107,7 +105,6 @@ _HOMES = {  # in the order in which data flows
     ),
     "contrib": (),
 }
-_find, _names = lazily(__name__, _HOMES)
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [*_HOME]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
@@ -122,7 +119,9 @@ def __getattr__(name: str) -> object:
         return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise _missing(name)
-    return _find(name)
+    found = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = found  # from now on without this function
+    return found
 
 
 def _missing(name: str) -> AttributeError:
@@ -135,4 +134,4 @@ def _missing(name: str) -> AttributeError:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_names(), *_HOMES, "__version__"})
+    return sorted({*globals(), *_HOME, *_HOMES, "__version__"})

@@ -76,12 +76,12 @@ from .fitting import (
 from .auditing import (
     audit as audit,
     AuditError as AuditError,
+    AuditWarning as AuditWarning,
 )
 from .estimation import (
     CrossFit as CrossFit,
     HoldOut as HoldOut,
     InSample as InSample,
-    AuditWarning as AuditWarning,
     estimate as estimate,
     Estimate as Estimate,
     weigh as weigh,
@@ -108,7 +108,7 @@ from .tempering import (
 from .plots import (
     plot_estimate as plot_estimate,
     plot_worth as plot_worth,
-    plot_rest as plot_rest,
+    plot_residuals as plot_residuals,
     plot_audit as plot_audit,
     plot_training as plot_training,
     plot_candidates as plot_candidates,

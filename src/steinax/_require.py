@@ -1,4 +1,4 @@
-"""Packages that only some users have: imported when they are needed, with word of how to get them."""
+"""Import optional packages when they are needed, with an error that says how to install them."""
 
 import importlib
 from typing import Any
@@ -19,7 +19,7 @@ def require(package: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         missing = error.name or package
         if missing.partition(".")[0] != package.partition(".")[0]:
-            raise  # the package is there, and lacks something of its own
+            raise  # the package is installed, but one of its own dependencies is not
         raise ImportError(
             f"this needs {missing}, which is not installed: pip install 'steinax[{extra}]'.",
             name=missing,

@@ -1,4 +1,4 @@
-"""Results and modules to and from npz bytes, without pickle: loading runs nothing that is there."""
+"""Serialise results and modules as npz bytes, without pickle: loading executes no stored code."""
 
 import dataclasses
 import io
@@ -17,7 +17,7 @@ type Arrays = dict[str, np.ndarray]
 
 
 def to_bytes(result: object) -> bytes:
-    """An npz file of the arrays in `result`, and a JSON text of how they were nested.
+    """Write the arrays of `result`, and a JSON description of their nesting, as the bytes of an npz file.
 
     >>> from_bytes(to_bytes({"mean": np.arange(2.0), "parts": (1, "a", None)}))
     {'mean': array([0., 1.]), 'parts': (1, 'a', None)}
@@ -30,10 +30,10 @@ def to_bytes(result: object) -> bytes:
 
 
 def from_bytes(content: bytes) -> Any:
-    """The result that `to_bytes` was given, its jax arrays as NumPy arrays.
+    """Read the result that `to_bytes` wrote; jax arrays become NumPy arrays.
 
     A class is looked up by name among the modules that are already imported; nothing is imported
-    or executed on the file's behalf.
+    or executed because of the file.
     """
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         structure = json.loads(str(file["structure"]))
@@ -80,8 +80,8 @@ def _decode(node: Any, arrays: Any) -> Any:
         case {"dict": pairs}:
             return {_decode(key, arrays): _decode(value, arrays) for key, value in pairs}
         case {"tuple": items} | {"list": items}:
-            found = [_decode(item, arrays) for item in items]
-            return found if "list" in node else tuple(found)
+            values = [_decode(item, arrays) for item in items]
+            return values if "list" in node else tuple(values)
         case {"class": [module, name], "fields": fields}:
             return _build(module, name, {k: _decode(v, arrays) for k, v in fields.items()})
         case {"activation": name} if name in _activations():
@@ -105,18 +105,18 @@ def _build(module: str, name: str, fields: dict[str, Any]) -> Any:
 
 
 def _class(module: str, name: str) -> type | None:
-    """A class that is there already: by its path, or, where a function defined it, among modules."""
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if isinstance(found, type):
-        return found
-    waiting = [eqx.Module]
-    while waiting:
-        for cls in waiting.pop().__subclasses__():
+    """Look up an imported class by its path, or, if a function defined it, among all equinox modules."""
+    target: Any = sys.modules.get(module)
+    for attribute in name.split("."):
+        target = getattr(target, attribute, None)
+    if isinstance(target, type):
+        return target
+    parents = [eqx.Module]
+    while parents:
+        for cls in parents.pop().__subclasses__():
             if (cls.__module__, cls.__qualname__) == (module, name):
                 return cls
-            waiting.append(cls)
+            parents.append(cls)
     return None
 
 

@@ -1,27 +1,97 @@
-"""How things print: modules by name with what was set, long names cut, tables as plain text."""
+"""Text for printing: progress bars, tables, one-line descriptions of modules, names and numbers."""
 
 import dataclasses
 import io
-from collections.abc import Iterable, Sequence
+import os
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+PATIENCE = 2.0  # seconds before the progress bar appears
+FORCED = frozenset(
+    ("FORCE_COLOR", "TTY_COMPATIBLE")
+)  # with these set, rich treats any output as a terminal
+
+
+class _Ticker:
+    """Progress bar that counts finished steps and appears after `PATIENCE` seconds."""
+
+    def __init__(self, what: str, total: int | None, console: "Console"):
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
+        if total is not None:
+            columns.insert(2, BarColumn())
+        self._bar = Progress(*columns, console=console, transient=True)
+        self._task = self._bar.add_task(what, total=total)
+        self._timer = threading.Timer(PATIENCE, self._bar.start)
+        self._timer.daemon = True
+
+    def start(self) -> None:
+        self._timer.start()
+
+    def advance(self) -> None:
+        self._bar.advance(self._task)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        self._bar.stop()
+
+
+class _Silence:
+    """Replacement for `_Ticker` when the output is not a terminal: it shows nothing."""
+
+    def advance(self) -> None:
+        """Count one finished step."""
+
+
+@contextmanager
+def progress(
+    what: str, total: int | None = None, console: "Console | None" = None
+) -> Iterator[_Ticker | _Silence]:
+    """Show a progress bar for `what`, with `total` steps, if the work takes longer than two seconds.
+
+    The bar is drawn by a separate thread, so it moves while one compiled call runs.
+    """
+    if console is None and (sys.stderr.isatty() or not FORCED.isdisjoint(os.environ)):
+        from rich.console import Console
+
+        console = Console(stderr=True)
+    if console is None or not console.is_terminal:
+        yield _Silence()
+        return
+    ticker = _Ticker(what, total, console)
+    ticker.start()
+    try:
+        yield ticker
+    finally:
+        ticker.stop()
+
+
 GAP = 2  # blanks between the columns of a table
 
 
 def bare_table() -> Any:
-    """A rich table without lines, to be filled."""
+    """Create an empty rich table without lines."""
     from rich.table import Table
 
     return Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
 
 
 def shortened(name: str, width: int) -> str:
-    """A name of at most so many letters, its middle left out: names of elements differ at their end.
+    """Shorten a name to `width` characters by cutting its middle: names of elements differ at the end.
 
     >>> shortened("log_likelihood/y[a school of a very long name]", 24)
     'log_likeliho… long name]'
@@ -33,11 +103,11 @@ def shortened(name: str, width: int) -> str:
 
 
 def plain_text(table: Any, width: int) -> str:
-    """What rich would print, without colours and blanks at the ends of lines."""
+    """Render a rich table as plain text, without colours and trailing blanks."""
     from rich.console import Console
 
     text = io.StringIO()
-    # Without the last argument rich would show the table in a notebook, and write nothing here.
+    # Without force_jupyter=False rich would display the table in a notebook and write nothing to `text`.
     Console(file=text, width=width, color_system=None, force_jupyter=False).print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
@@ -47,15 +117,15 @@ _CELL = "padding: 0.1em 0.7em; white-space: nowrap; text-align: "
 
 
 def html_table(headings: Iterable[str], rows: Iterable[Iterable[str]], below: Iterable[str]) -> str:
-    """A table as notebooks show it: numbers to the right of names, and lines of text below.
+    """Render a table as HTML for notebooks: names left, numbers right-aligned, lines of text below.
 
     >>> html_table(["", "value"], [["a<b", "1"]], ["by hand"])[-40:]
     '<p style="font-size: 0.85em">by hand</p>'
     """
     first, *others = headings
-    head = _cell("th", first, "left") + "".join(_cell("th", one, "right") for one in others)
+    head = _cell("th", first, "left") + "".join(_cell("th", heading, "right") for heading in others)
     body = "".join(
-        f"<tr>{_cell('th', name, 'left')}{''.join(_cell('td', one, 'right') for one in cells)}</tr>"
+        f"<tr>{_cell('th', name, 'left')}{''.join(_cell('td', cell, 'right') for cell in cells)}</tr>"
         for name, *cells in rows
     )
     table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
@@ -69,9 +139,9 @@ def _cell(tag: str, text: str, side: str) -> str:
 
 
 def describe(module: object) -> str:
-    """A module on one line: `Polynomial(2) + KernelTranslates(SquaredExponential(3.1))`.
+    """Describe a module on one line: `Polynomial(2) + KernelTranslates(SquaredExponential(3.1))`.
 
-    Only what differs from the default is shown, and a first number always.
+    Only fields that differ from their defaults are shown; a first field that is an integer always is.
 
     >>> from steinax import Polynomial
     >>> describe(Polynomial(3) + Polynomial(2))
@@ -83,9 +153,9 @@ def describe(module: object) -> str:
     if not isinstance(module, eqx.Module):
         return _plain(module)
     shown, skipped = [], False
-    for place, field in enumerate(dataclasses.fields(module)):
+    for position, field in enumerate(dataclasses.fields(module)):
         value = getattr(module, field.name)
-        if _is_default(field, value) and not (place == 0 and isinstance(value, int)):
+        if _is_default(field, value) and not (position == 0 and isinstance(value, int)):
             skipped = True
         elif skipped:
             shown.append(f"{field.name}={describe(value)}")
@@ -113,15 +183,15 @@ def _is_default(field: dataclasses.Field, value: object) -> bool:
     return bool(np.all(value == default)) if not callable(value) else value is default
 
 
-FINEST = 1e-7  # of the plain error: what is smaller is not written out
-MANY = 1e6  # draws, from which on they are not written out
-PERFECT = 1e9  # what an estimate is worth that has no error to speak of
-SHOWN = 5  # names in a sentence
+FINEST = 1e-7  # of the plain error: smaller digits are not printed
+MANY = 1e6  # draws: larger numbers are printed as powers of ten
+PERFECT = 1e9  # gain in efficiency above which the error is negligible
+SHOWN = 5  # names listed in a sentence
 BEYOND = f">{PERFECT:.0e}".replace("+0", "")
 
 
 def some_of(names: Sequence[str], most: int = 10) -> str:
-    """The first of some names, and dots where there are more.
+    """List the first `most` names, followed by dots if there are more.
 
     >>> some_of(["a", "b", "c"], 2), some_of(["a"])
     ('a, b, ...', 'a')
@@ -130,7 +200,7 @@ def some_of(names: Sequence[str], most: int = 10) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Some names, and how many more there are.
+    """List the first few names, and say how many more there are.
 
     >>> listed("abcdefg")
     'a, b, c, d, e and 2 more'
@@ -140,7 +210,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """So many of something.
+    """Format a count with its noun in the singular or plural.
 
     >>> counted(1, "chain"), counted(4, "chain")
     ('1 chain', '4 chains')
@@ -149,7 +219,7 @@ def counted(number: int, what: str) -> str:
 
 
 def count(number: float) -> str:
-    """A number of draws, written out up to a million.
+    """Format a number of draws, in full up to a million.
 
     >>> count(1234.9), count(3.2e6), count(2e12)
     ('1234', '3.2e6', '>1e9')
@@ -167,26 +237,26 @@ def beside_plain(
     worth: float,
     finest: float = FINEST,
 ) -> tuple[str, ...]:
-    """A value with its error, the plain ones, and what it is worth.
+    """Format an estimate and its error, the plain estimate and its error, and the gain in efficiency.
 
-    Digits of the value beyond the part `finest` of the plain error are not written out.
+    Digits of the estimate below `finest` times the plain error are not printed.
     """
     return (
         digits(value, max(mcse, finest * plain_mcse)),
         f"{mcse:.2g}",
         digits(plain, plain_mcse),
         f"{plain_mcse:.2g}",
-        times(worth),
+        worth_text(worth),
     )
 
 
-def times(worth: float) -> str:
-    """What an estimate is worth, up to where it has no error to speak of."""
+def worth_text(worth: float) -> str:
+    """Format the gain in efficiency of an estimate, capped at `PERFECT`."""
     return BEYOND if worth > PERFECT else f"{worth:.3g}"
 
 
 def digits(value: float, error: float) -> str:
-    """A number to two digits of its error."""
+    """Format a number to two significant digits of its error."""
     if not (np.isfinite(error) and error > 0):
         return f"{value:.6g}"
     places = min(max(1 - int(np.floor(np.log10(error))), 0), 15)

@@ -1,9 +1,9 @@
-"""The axis vocabulary: one word per symbol, in code, docs and shapes.
+"""Array types and the names of their axes, as used in code, docs and shapes.
 
 | word | meaning |
 |---|---|
 | `chain`, `draw` | the Markov chains and the draws of each |
-| `n` | all draws, chains one after the other |
+| `n` | all draws, with the chains concatenated |
 | `dim` | the dimension of the space the draws live in |
 | `k` | the integrands |
 | `p` | the basis functions of a linear family |
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 type PyTree = Any
-if TYPE_CHECKING:  # arrays of NumPy and of jax stand for each other, which no stub says
+if TYPE_CHECKING:  # NumPy and jax arrays are interchangeable, which no stub says
     AnyArray = Any
 else:
     AnyArray = jax.Array | np.ndarray

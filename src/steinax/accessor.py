@@ -1,6 +1,6 @@
 """The accessor `.steinax` of DataTrees that hold scores: `import steinax.accessor` registers it.
 
-It is registered by an import of its own because it needs xarray, which `import steinax` does without.
+It has a separate import because it needs xarray, which `import steinax` does not.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 import xarray
 
 from .adapters import from_arviz
-from .auditing import AuditReport
-from .auditing import audit as audit_sample
-from .data import Sample
-from .data._integrands import IntegrandSpec
-from .estimation import Estimate, WeightedDraws
-from .estimation import estimate as estimate_sample
-from .estimation import weigh as weigh_sample
+from .auditing import AuditReport, audit as audit_sample
+from .data import IntegrandSpec, Sample
+from .estimation import Estimate, WeightedDraws, estimate as estimate_sample, weigh as weigh_sample
 from .families import AbstractFamily
 from .summarising import summary as summarise
 
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
 
 @xarray.register_datatree_accessor("steinax")
 class SteinaxAccessor:
-    """What can be done with a DataTree in which a sampler, or `save`, left draws and scores.
+    """Methods of a DataTree in which a sampler, or `save`, stored draws and scores.
 
     >>> import numpy as np, steinax as sx
     >>> import steinax.accessor
@@ -39,37 +35,37 @@ class SteinaxAccessor:
         self._tree = tree
 
     def sample(self) -> Sample:
-        """The draws and scores, not audited yet: everything below does that."""
+        """Read the draws and scores, without an audit: the other methods run it."""
         return from_arviz(self._tree, audit=False)
 
     def audit(self) -> AuditReport:
-        """Whether the scores are those of the draws: see `steinax.audit`."""
+        """Check that the scores belong to the draws: see `steinax.audit`."""
         return audit_sample(self.sample())
 
     def estimate(
         self, f: IntegrandSpec, family: AbstractFamily | None = None, **options: Any
     ) -> Estimate:
-        """Expectations: see `steinax.estimate`.
+        """Estimate expectations: see `steinax.estimate`.
 
         Args:
             f: the integrands.
             family: of control variates; chosen from the draws by default.
-            options: as `steinax.estimate` has them.
+            options: those of `steinax.estimate`.
         """
         return estimate_sample(f, self.sample(), family, **options)
 
     def weigh(self, *arguments: Any, **options: Any) -> WeightedDraws:
-        """Draws with weights: see `steinax.weigh`, whose arguments these are."""
+        """Weight the draws: see `steinax.weigh` for the arguments."""
         return weigh_sample(self.sample(), *arguments, **options)
 
     def summary(
         self, var_names: str | list[str] | None = None, **options: Any
     ) -> "pandas.DataFrame | xarray.Dataset | rich.table.Table":
-        """The table of all parameters: see `steinax.summary`.
+        """Summarise all parameters in a table: see `steinax.summary`.
 
         Args:
             var_names: which variables, all by default.
-            options: as `steinax.summary` has them.
+            options: those of `steinax.summary`.
         """
         return summarise(self._tree, var_names, **options)
 

@@ -1,6 +1,6 @@
-"""What to cite: the papers behind what an estimate used.
+"""References to cite: the papers behind the methods that an estimate used.
 
-A class names the papers behind it by their keys, in an attribute `references`; the entries are below.
+A class lists the keys of its papers in an attribute `references`; the BibTeX entries are below.
 """
 
 import re
@@ -167,7 +167,7 @@ how heavy the tails are, in the audit
   year = {2024}, journal = {Journal of Machine Learning Research}, volume = {25}, number = {72},
   pages = {1--58}, url = {https://jmlr.org/papers/v25/19-556.html},
 }
-"""  # a line that says what for, and the entry: BibTeX ignores what stands between entries
+"""  # each entry follows a line with its reason: BibTeX ignores text between entries
 SOFTWARE = r"""the software
 @software{steinax,
   author = {{The steinax developers}},
@@ -185,8 +185,8 @@ class Reference:
     """A paper or a program to cite.
 
     Attributes:
-        reason: what it is cited for.
-        bibtex: the entry for a bibliography, in ASCII.
+        reason: the method it is cited for.
+        bibtex: the BibTeX entry, in ASCII.
 
     >>> print(citations().references[1])
     Shijing Si, Chris J. Oates, Andrew B. Duncan, Lawrence Carin and François-Xavier Briol (2020). ...
@@ -197,26 +197,26 @@ class Reference:
 
     @property
     def key(self) -> str:
-        """The key of the entry."""
+        """The key of the BibTeX entry."""
         return self.bibtex[self.bibtex.index("{") + 1 : self.bibtex.index(",")]
 
     def __str__(self) -> str:
-        """Authors, year, title, and where it was published and can be found."""
+        """Format authors, year, title, place of publication and link."""
         text = " ".join(self.bibtex.split())
         for command, letter in LETTERS.items():
             text = text.replace(command, letter)
-        field = {name: re.sub("[{}]", "", value) for name, value in FIELD.findall(text)}
-        *first, last = field["author"].split(" and ")
+        entry = {name: re.sub("[{}]", "", value) for name, value in FIELD.findall(text)}
+        *first, last = entry["author"].split(" and ")
         names = f"{', '.join(first)} and {last}" if first else last
-        year = f" ({field['year']})" if "year" in field else ""
-        where = field.get("journal", field.get("booktitle", ""))
-        where += f" {field['volume']}" if "volume" in field else ""
-        where += f"({field['number']})" if "number" in field else ""
-        where += f", {field['pages'].replace('--', '-')}" if "pages" in field else ""
-        link = f"https://doi.org/{field['doi']}" if "doi" in field else field.get("url", "")
-        link = f"arXiv:{field['eprint']}" if "eprint" in field else link
-        which = f"Version {field['version']}" if "version" in field else ""
-        parts = (names + year, field["title"], where, which, link)
+        year = f" ({entry['year']})" if "year" in entry else ""
+        venue = entry.get("journal", entry.get("booktitle", ""))
+        venue += f" {entry['volume']}" if "volume" in entry else ""
+        venue += f"({entry['number']})" if "number" in entry else ""
+        venue += f", {entry['pages'].replace('--', '-')}" if "pages" in entry else ""
+        link = f"https://doi.org/{entry['doi']}" if "doi" in entry else entry.get("url", "")
+        link = f"arXiv:{entry['eprint']}" if "eprint" in entry else link
+        edition = f"Version {entry['version']}" if "version" in entry else ""
+        parts = (names + year, entry["title"], venue, edition, link)
         return ". ".join(part for part in parts if part) + "."
 
 
@@ -225,7 +225,7 @@ class Citations:
     """The software and the papers behind an estimate: print it, or take `bibtex`.
 
     Attributes:
-        references: in the order in which they should be read.
+        references: in recommended reading order.
 
     >>> import steinax as sx
     >>> "2006.07487" in sx.citations().bibtex
@@ -236,21 +236,21 @@ class Citations:
 
     @property
     def bibtex(self) -> str:
-        """All entries, for a file `references.bib`."""
+        """All BibTeX entries, for a file `references.bib`."""
         return "\n\n".join(reference.bibtex for reference in self.references)
 
     def __len__(self) -> int:
         return len(self.references)
 
     def __repr__(self) -> str:
-        return "\n".join(f"For {each.reason}:\n  {each}" for each in self.references)
+        return "\n".join(f"For {reference.reason}:\n  {reference}" for reference in self.references)
 
 
 def citations(used: object = None) -> Citations:
-    """List what to cite for an estimate: the software and the papers of what was used.
+    """List what to cite for an estimate: the software and the papers of the methods used.
 
-    Of an automatic choice these are the papers of the candidates that got a weight, not of all that
-    were tried.
+    For an automatic choice these are the papers of the candidates with a weight, not of all that were
+    tried.
 
     Args:
         used: what `estimate`, `weigh` or `evidence` returned, or a family, an operator or a solver; by
@@ -258,8 +258,8 @@ def citations(used: object = None) -> Citations:
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 1))
-    >>> found = sx.citations(sx.estimate("x", sx.Sample(x, -x), sx.Polynomial(1)))
-    >>> [reference.key for reference in found.references][2:4]
+    >>> cited = sx.citations(sx.estimate("x", sx.Sample(x, -x), sx.Polynomial(1)))
+    >>> [reference.key for reference in cited.references][2:4]
     ['assaraf1999zero', 'mira2013zero']
     """
     keys = references_of(used)
@@ -274,7 +274,7 @@ def citations(used: object = None) -> Citations:
 
 
 def references_of(*used: object) -> tuple[str, ...]:
-    """Collect the keys of the references of some objects and of the objects that they hold."""
+    """Collect the reference keys of objects and of the objects that they hold."""
     keys: dict[str, None] = {}
     for item in used:
         held: tuple[object, ...] = item if isinstance(item, tuple) else ()
@@ -286,7 +286,7 @@ def references_of(*used: object) -> tuple[str, ...]:
 
 
 def references_of_sum(*terms: object) -> tuple[str, ...]:
-    """Collect the same for terms that are fitted together: a kernel and a polynomial have a paper."""
+    """Collect the reference keys of terms fitted together: kernel plus polynomial has its own paper."""
     keys = references_of(*terms)
     both = {"mira2013zero", "oates2017control"} <= set(keys)
     return (*keys, SEMI_EXACT) if both else keys

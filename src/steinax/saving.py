@@ -1,4 +1,4 @@
-"""Scores travel with the file: samples, weights and estimates to and from DataTrees."""
+"""Store samples, with their scores, weights and estimates, in DataTrees and files."""
 
 import os
 import shutil
@@ -7,33 +7,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._require import require
-from .adapters._stored import COLUMN, DRAWS, LOG_DENSITY, ORDER, SCORES, STATS, VERIFIED
-from .data import Sample
-from .data._sample import as_dataset
-from .data._variables import AXES
-from .data._weights import refuse_weights
+from .adapters import COLUMN, DRAWS, LOG_DENSITY, ORDER, SCORES, STATS, VERIFIED
+from .data import AXES, Sample, as_dataset, refuse_weights
 from .estimation import Estimate, WeightedDraws
 
 if TYPE_CHECKING:
     import xarray
 
-GROUP = "steinax"  # where an estimate is kept
-STORE = ("zarr.json", ".zgroup", ".zmetadata")  # one of these is in a zarr store
-CHUNK = 16e6  # bytes: smaller ones read slowly
+GROUP = "steinax"  # the group of a stored estimate
+STORE = ("zarr.json", ".zgroup", ".zmetadata")  # a zarr store contains one of these
+CHUNK = 16e6  # bytes: smaller chunks are slow to read
 
 
 def to_arviz(
     sample: Sample, *, estimate: Estimate | None = None, weights: WeightedDraws | None = None
 ) -> "xarray.DataTree":
-    """A DataTree with draws and scores where nutpie puts them, to be read again by `from_arviz`.
+    """Convert a sample to a DataTree, with draws and scores where nutpie puts them, for `from_arviz`.
 
-    The sample's variables and whatever else came with them are kept. Draws and scores go to
+    The sample's variables and all other groups of their tree are kept. Draws and scores go to
     `sample_stats["unconstrained_draw"]` and `sample_stats["gradient"]`, weights to
     `sample_stats["weights"]`, and an estimate to a group `steinax`.
 
     Args:
         sample: the draws and scores.
-        estimate: to be kept with them; `Estimate.from_dataset(tree["steinax"].dataset)` gives it back.
+        estimate: stored with them; `Estimate.from_dataset(tree["steinax"].dataset)` gives it back.
         weights: of the draws, from `weigh`.
 
     >>> import numpy as np, steinax as sx
@@ -50,22 +47,26 @@ def to_arviz(
         tree = xarray.DataTree.from_dict({"posterior": as_dataset(sample)})
     else:
         tree = sample.variables.tree.copy()
-    new: dict[str, Any] = {
+    added: dict[str, Any] = {
         DRAWS: ((*AXES, COLUMN), sample.draws),
         SCORES: ((*AXES, COLUMN), sample.scores),
     }
     if sample.diverging is not None:
-        new["diverging"] = (AXES, sample.diverging)
+        added["diverging"] = (AXES, sample.diverging)
     if sample.log_density is not None:
-        new[LOG_DENSITY[0]] = (AXES, sample.log_density)
+        added[LOG_DENSITY[0]] = (AXES, sample.log_density)
     if weights is not None:
-        new["weights"] = (AXES, weights.weights)
-    old = tree[STATS].dataset.drop_vars(new, errors="ignore") if STATS in tree else xarray.Dataset()
-    old = old.drop_dims(COLUMN, errors="ignore")
-    if not old.sizes:
-        known = tree["posterior"].coords
-        old = old.assign_coords({axis: known[axis] for axis in AXES if axis in known})
-    stats = old.assign(new).assign_coords({COLUMN: list(sample.names)})
+        added["weights"] = (AXES, weights.weights)
+    stats_group = (
+        tree[STATS].dataset.drop_vars(added, errors="ignore") if STATS in tree else xarray.Dataset()
+    )
+    stats_group = stats_group.drop_dims(COLUMN, errors="ignore")
+    if not stats_group.sizes:
+        coords = tree["posterior"].coords
+        stats_group = stats_group.assign_coords(
+            {axis: coords[axis] for axis in AXES if axis in coords}
+        )
+    stats = stats_group.assign(added).assign_coords({COLUMN: list(sample.names)})
     tree[STATS] = xarray.DataTree(stats.assign_attrs({VERIFIED: int(sample.verified)}))
     if estimate is not None:
         tree[GROUP] = xarray.DataTree(estimate.to_dataset())
@@ -80,14 +81,14 @@ def save(
     weights: WeightedDraws | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write draws, scores and what came with them to one file; `from_arviz(path)` reads it, lazily.
+    """Write draws, scores and variables to one file, which `from_arviz(path)` reads lazily.
 
     Args:
         path: of a netCDF file, or of a zarr store if it ends in `.zarr`.
         sample: the draws and scores.
-        estimate: to be kept with them.
+        estimate: stored with them.
         weights: of the draws, from `weigh`.
-        overwrite: whether to replace a file that is there; otherwise it is an error.
+        overwrite: whether to replace an existing file; otherwise an existing file is an error.
 
     >>> import numpy as np, steinax as sx, tempfile
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -107,15 +108,17 @@ def save(
     write = _write_zarr if path.suffix == ".zarr" else _write_netcdf
     tree = to_arviz(sample, estimate=estimate, weights=weights)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".steinax-") as folder:
-        whole = Path(folder, path.name)  # all or nothing: the sample may be read from `path`
-        write(tree, whole)
+        temporary = Path(
+            folder, path.name
+        )  # moved when complete: the sample may be read from `path`
+        write(tree, temporary)
         if path.is_dir():
             shutil.rmtree(path)
-        whole.replace(path)
+        temporary.replace(path)
 
 
 def _check_free(path: Path, overwrite: bool) -> None:
-    """Refuse to replace a file unless told to, and a folder that is no zarr store in any case."""
+    """Refuse to replace a file unless `overwrite`, and always refuse a folder that is no zarr store."""
     if not path.exists():
         return
     if not overwrite:
@@ -123,7 +126,7 @@ def _check_free(path: Path, overwrite: bool) -> None:
             f"{path} exists: give another name, or save(..., overwrite=True) to replace it."
         )
     if path.is_dir() != (path.suffix == ".zarr") or (
-        path.is_dir() and any(path.iterdir()) and not any((path / one).exists() for one in STORE)
+        path.is_dir() and any(path.iterdir()) and not any((path / name).exists() for name in STORE)
     ):
         raise FileExistsError(f"{path} exists and is something else: give another name.")
 

@@ -211,9 +211,9 @@ def test_few_digits_are_told_where_they_matter(run: Run) -> None:
 
 
 REFUSED: dict[str, tuple[Change, Change, str]] = {
-    "interrupted": (str, cut(0.5), r"whole rows, and its settings tell of 500.*Let the run end"),
-    "interrupted draws": (cut(0.8), str, "whole rows, and its settings tell of 500"),
-    "nothing yet": (without_rows, without_rows, "holds 0 whole rows"),
+    "interrupted": (str, cut(0.5), r"complete rows, but its settings specify 500.*Let the run end"),
+    "interrupted draws": (cut(0.8), str, "complete rows, but its settings specify 500"),
+    "nothing yet": (without_rows, without_rows, "holds 0 complete rows"),
     "no table": (
         str,
         lambda text: text[: text.index("lp__")],

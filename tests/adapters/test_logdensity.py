@@ -12,7 +12,7 @@ import steinax.checks
 from adapters import model_blackjax
 from adapters.differences import differences
 from steinax.adapters import _pytrees
-from steinax.adapters._logdensity import from_logdensity
+from steinax.adapters._arrays import from_logdensity
 
 RNG = np.random.default_rng(3)
 
@@ -139,7 +139,7 @@ def test_keeps_the_contract_of_adapters() -> None:
 def test_4000_draws_are_scored_in_a_second_after_compilation() -> None:
     z = {name: value.reshape(4000, *value.shape[2:]) for name, value in positions(4, 1000).items()}
     with jax.enable_x64(True):
-        run = _pytrees.compiled(jax.value_and_grad(model_blackjax.log_density), z)
+        run = _pytrees.compiled_over_draws(jax.value_and_grad(model_blackjax.log_density), z)
         start = time.perf_counter()
         jax.block_until_ready(run(z))
         assert time.perf_counter() - start < 1.0

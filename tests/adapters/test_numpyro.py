@@ -317,7 +317,7 @@ def test_4000_draws_are_scored_in_a_second_after_compilation(shared: MCMC) -> No
         _, unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], shared.last_state.z))
         z = jax.tree.map(np.asarray, jax.vmap(unravel)(np.tile(position, (4, 1))))
         potential = shared.sampler.get_potential_fn(shared._args, shared._kwargs)
-        run = _pytrees.compiled(jax.value_and_grad(potential), z)
+        run = _pytrees.compiled_over_draws(jax.value_and_grad(potential), z)
         start = time.perf_counter()
         jax.block_until_ready(run(z))
         assert time.perf_counter() - start < 1.0

@@ -129,5 +129,5 @@ def test_fixed_param_has_no_scores() -> None:
 
 
 def test_other_things_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"no fit of PyStan 3.*from_cmdstan"):
+    with pytest.raises(TypeError, match=r"not a fit of PyStan 3.*from_cmdstan"):
         sx.from_pystan({"mu": [1.0]})

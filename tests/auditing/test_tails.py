@@ -5,9 +5,9 @@ import pytest
 from arviz_stats.base.array import array_stats
 
 import steinax as sx
-from steinax.auditing import heavy, may_lack_mean, pareto_khat
-from steinax.auditing._audit import tail_length
 from steinax.auditing._identities import effective_sizes, means_and_errors
+from steinax.chains import heavy, may_lack_mean, pareto_khat
+from steinax.chains._statistics import tail_length
 
 
 def _reference(column: np.ndarray) -> float:

@@ -5,7 +5,7 @@ import pytest
 
 import steinax as sx
 from steinax import checks
-from steinax.checks._targets import skewed
+from steinax.checks._laws import skewed
 
 TARGET = skewed(2)
 X = TARGET.draw(np.random.default_rng(0), 200).reshape(4, 50, 2)
@@ -57,7 +57,7 @@ MUTANTS = {
     "a draw too few": (lambda: _sample(X[:, 1:], SCORE[:, 1:]), "`length` is 49, not 50"),
     "names in another order": (lambda: _sample(names=("b", "a")), r"the names are \('b', 'a'\)"),
     "shuffled": (_shuffled, "two readings differ"),
-    "no sample": (lambda: (X, SCORE), "it gives a tuple"),
+    "no sample": (lambda: (X, SCORE), "it returns a tuple"),
     "a stuck chain": (_stuck, r"chains that never move: \[1\]"),
 }
 

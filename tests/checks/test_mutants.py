@@ -419,7 +419,7 @@ class Bare(sx.CrossFit):
         (Silent(), "error bars are for held out draws"),
         (Flat(), "gives residuals of whole chains"),
         (Jittery(), "gives the same bits twice"),
-        (FirstChain(), "order of chains changes nothing"),
+        (FirstChain(), "chains may come in any order"),
         (Bare(), "few draws are refused or honest"),
     ],
 )

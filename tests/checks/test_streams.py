@@ -44,7 +44,7 @@ def test_is_refused(name: str) -> None:
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
     if "jaxtyping" not in type(caught.value).__module__:
-        checks._outcome.check_named(caught.value)
+        checks._estimator.check_named(caught.value)
         assert caught.match(message)
 
 

@@ -8,7 +8,7 @@ import pytest
 import laws
 import steinax as sx
 import targets
-from steinax._precision import precision
+from steinax._numerics import precision
 from steinax.contrib import Diffusion, GrowingMatrix
 
 pytestmark = pytest.mark.slow

@@ -34,7 +34,7 @@ def test_an_estimate_from_held_out_residuals_is_that_of_the_cross_fit() -> None:
     known = sx.estimate(wanted, sample, family, split=split, solver=sx.Exact(), audit="off")
     folds = split.boundaries(4, 100)
     with jax.enable_x64(True):
-        problem, _ = sx.fitting.prepare(wanted, sample, family, None, None)
+        problem, _ = sx.solvers.prepare(wanted, sample, family, None, None)
         held = sx.Exact().crossfit(problem, folds)
     found = sx.Estimate.from_held_out(held, wanted, known.chosen)
     for name in ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "batches"):
@@ -47,11 +47,11 @@ def test_a_failed_audit_is_raised_or_told() -> None:
     x = np.random.default_rng(0).normal(size=(4, 250, 2))
     wrong = sx.Sample(x, 3 * x)
     with pytest.raises(sx.AuditError):
-        sx.estimation.audited(wrong, "raise")
+        sx.auditing.audited(wrong, "raise")
     with pytest.warns(sx.AuditWarning):
-        report = sx.estimation.audited(wrong, "warn")
+        report = sx.auditing.audited(wrong, "warn")
     assert report is not None
     assert not report.passed
-    assert sx.estimation.audited(wrong, "off") is None
+    assert sx.auditing.audited(wrong, "off") is None
     est = sx.estimate("x", wrong, sx.Polynomial(1), audit="off")
     assert sx.estimation.with_audit(est, report, "off").audit is report

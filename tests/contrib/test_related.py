@@ -5,8 +5,7 @@ import pytest
 
 import steinax as sx
 from steinax.contrib import estimate_related, fit_related
-from steinax.contrib.coupling import Likelihood, leave_out, scaled_kernels, system_of
-from steinax.contrib.related import default_family
+from steinax.contrib.related import Likelihood, default_family, leave_out, scaled_kernels, system_of
 from steinax.contrib.tasks import Tasks, tasks_of
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 import steinax as sx
 import targets
-from steinax._precision import precision
+from steinax._numerics import precision
 from steinax.data._coordinates import check_moves
 
 RNG = np.random.default_rng(0)

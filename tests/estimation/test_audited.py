@@ -121,7 +121,7 @@ class TestUnadjusted:
         found = sx.estimate(self.SQUARES, self.SAMPLE, FAMILY, audit="unadjusted")
         assert np.all(found.plain_value - 1 > 0.1)
         np.testing.assert_allclose(found.value, 1.0, atol=1e-9)
-        assert "what is left of it is not in the mcse" in found.note
+        assert "the remaining bias is not in the mcse" in found.note
 
     def test_stuck_chains_are_refused_nevertheless(self) -> None:
         draws = self.SAMPLE.draws.copy()

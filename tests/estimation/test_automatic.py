@@ -12,7 +12,7 @@ import steinax as sx
 import targets
 from full import FULL
 from steinax.estimation._draws import many_folds
-from steinax.estimation._splits import instability
+from steinax.solvers._regression import instability
 
 RNG = np.random.default_rng(0)
 BANANA = targets.banana(3)

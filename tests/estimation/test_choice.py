@@ -8,7 +8,7 @@ from benchmarks.problems import mixture
 import steinax as sx
 from steinax.estimation._candidates import Candidate
 from steinax.estimation._choice import Choice, choose
-from steinax.estimation._draws import Trial
+from steinax.estimation._draws import CandidateFit
 from steinax.solvers import HeldOut
 
 N, BLOCKS = 400, 8
@@ -22,15 +22,15 @@ def _small(seed: int, above: float = 0.0) -> np.ndarray:
     return PLAIN.mean() + above + 0.1 * (noise - noise.mean()) / noise.std()
 
 
-def _tried(name: str, residual: np.ndarray, moved: float = 0.0) -> Trial:
+def _tried(name: str, residual: np.ndarray, moved: float = 0.0) -> CandidateFit:
     """A candidate whose intercepts move to and fro by so much when folds are left out."""
     swing = moved * np.resize([1.0, -1.0], BLOCKS)[:, None]
     means = np.array([np.delete(residual, np.s_[a:b], axis=0).mean(axis=0) for a, b in FOLDS])
     held = HeldOut(residual, intercepts=means + swing, folds=FOLDS)
-    return Trial(Candidate(name), held, residual.var(axis=0))
+    return CandidateFit(Candidate(name), held, residual.var(axis=0))
 
 
-def _chosen(*candidates: Trial) -> Choice:
+def _chosen(*candidates: CandidateFit) -> Choice:
     return choose([_tried("plain", PLAIN), *candidates], np.ones(1), FOLDS)
 
 

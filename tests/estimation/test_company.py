@@ -9,7 +9,7 @@ import steinax as sx
 from full import FULL
 from steinax.estimation._candidates import Candidate
 from steinax.estimation._choice import choose
-from steinax.estimation._draws import Trial, integration
+from steinax.estimation._draws import CandidateFit, integration
 from steinax.solvers import HeldOut
 
 BEND = 0.4
@@ -124,7 +124,7 @@ def test_the_series_of_few_candidates_are_held() -> None:
         for degree in range(count):
             residual = rng.normal(size=(n, k)) * (1.0 if degree == 0 else 0.1)
             held = HeldOut(residual, intercepts=np.zeros((len(folds), k)), folds=folds)
-            yield Trial(Candidate(str(degree)), held, residual.var(axis=0))
+            yield CandidateFit(Candidate(str(degree)), held, residual.var(axis=0))
 
     tracemalloc.start()
     try:

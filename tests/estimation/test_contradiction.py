@@ -53,7 +53,7 @@ def test_every_way_to_an_estimate_looks() -> None:
 
 def test_goes_on_with_a_warning() -> None:
     sample = _unseen()
-    with pytest.warns(sx.estimation.AuditWarning, match="contradicts"):
+    with pytest.warns(sx.auditing.AuditWarning, match="contradicts"):
         est = sx.estimate("x", sample, sx.Polynomial(1), audit="warn")
     assert est.audit is not None and not est.audit.passed
     for mode in ("off", "unadjusted"):

@@ -9,8 +9,7 @@ import steinax as sx
 from steinax.estimation import _directions
 from steinax.estimation._draws import integration
 from steinax.kernels._base import autodiff_stein
-from steinax.kernels._directional import Directional
-from steinax.kernels._pairs import CoordinatePairs
+from steinax.kernels._structured import CoordinatePairs, Directional
 
 pytestmark = pytest.mark.slow
 

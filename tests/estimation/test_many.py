@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import steinax as sx
-from steinax.data._integrands import columns
+from steinax.data._integrands import integrand_columns
 from steinax.estimation._blocks import MemoryPlan, plan_blocks
 from steinax.estimation._result import ARRAYS
 from steinax.working import CorruptChunkError
@@ -93,7 +93,7 @@ class TestStored:
         zarr = pytest.importorskip("zarr")
         array = zarr.create_array(tmp_path / "f", shape=F.shape, chunks=(4, 60, 3), dtype="f8")
         array[:] = F
-        found = columns({"f": array}, SAMPLE)
+        found = integrand_columns({"f": array}, SAMPLE)
         for chunk in (1, 2, 3):  # gone once the columns are counted
             (tmp_path / "f" / "c" / "0" / "0" / str(chunk)).write_bytes(b"cut short")
         np.testing.assert_array_equal(found.read(0, 3).values, F[..., :3])
@@ -111,7 +111,7 @@ class TestStored:
     def test_more_axes_are_flattened(self, tmp_path: Path) -> None:
         dask_array = pytest.importorskip("dask.array")
         values = np.random.default_rng(2).normal(size=(4, 60, 3, 5))
-        found = columns({"f": dask_array.from_array(values)}, SAMPLE)
+        found = integrand_columns({"f": dask_array.from_array(values)}, SAMPLE)
         assert found.names[7] == "f[1, 2]"
         flat = values.reshape(4, 60, 15)
         np.testing.assert_array_equal(found.read(4, 12).values, flat[..., 4:12])
@@ -137,14 +137,16 @@ class TestFunctions:
 
     def test_columns_of_a_function(self, monkeypatch) -> None:
         monkeypatch.setattr("steinax.data._integrands.BATCH", 8 * 3 * 50)  # of 50 draws
-        found = columns({"x": "x", "wide": lambda x: jnp.sin(x[0] * jnp.arange(3.0))}, SAMPLE)
+        found = integrand_columns(
+            {"x": "x", "wide": lambda x: jnp.sin(x[0] * jnp.arange(3.0))}, SAMPLE
+        )
         values = found.read(1, 4).values
         expected = np.sin(X[..., :1] * np.arange(3.0))
         np.testing.assert_allclose(values[..., 0], X[..., 1])
         np.testing.assert_allclose(values[..., 1:], expected[..., :2], atol=1e-15)
 
     def test_a_function_of_numpy_is_counted_on_one_draw(self) -> None:
-        found = columns(lambda x: np.asarray(x)[:1].tolist()[0] * np.ones(3), SAMPLE)
+        found = integrand_columns(lambda x: np.asarray(x)[:1].tolist()[0] * np.ones(3), SAMPLE)
         assert found.names == ("f[0]", "f[1]", "f[2]")
 
 

@@ -18,45 +18,45 @@ from steinax.estimation._candidates import (
     WIDER,
     Candidate,
 )
-from steinax.estimation._draws import RealDraws, Trial
-from steinax.estimation._search import Search, trials
+from steinax.estimation._draws import CandidateFit, RealDraws
+from steinax.estimation._search import Search, candidate_fits
 from steinax.kernels import _base
 
 LENGTH, CHAINS = 30, 4
 FOLDS = tuple((i * LENGTH, (i + 1) * LENGTH) for i in range(CHAINS))
 
 
-def _of(sample: sx.Sample, f) -> tuple[RealDraws, list[Trial]]:
+def _of(sample: sx.Sample, f) -> tuple[RealDraws, list[CandidateFit]]:
     """Where candidates are tried, and those without a kernel."""
     values = np.asarray(f(np.asarray(sample.x)))
     draws = RealDraws(sample, values / values.std(axis=0), FOLDS)
     return draws, _plain(draws)
 
 
-def _plain(draws: RealDraws) -> list[Trial]:
+def _plain(draws: RealDraws) -> list[CandidateFit]:
     found = [draws.with_columns(f"Polynomial({degree})") for degree in (1, 2)]
     return [draws.plain(), *(trial for trial in found if trial is not None)]
 
 
-def _searched(draws: RealDraws, found: list[Trial], starts, more) -> list[Trial]:
+def _searched(draws: RealDraws, found: list[CandidateFit], starts, more) -> list[CandidateFit]:
     best = np.min([trial.variance for trial in found], axis=0)
     search = Search(draws, best, np.ones(len(best), bool))
     return [*search.first(starts), *search.tune(more)]
 
 
-def _hard() -> tuple[RealDraws, list[Trial]]:
+def _hard() -> tuple[RealDraws, list[CandidateFit]]:
     """A banana, and integrands that no polynomial is exact for."""
     sample = targets.banana(2).sample(0, chains=CHAINS, length=LENGTH)
     return _of(sample, lambda x: np.concatenate([np.sin(2 * x), np.abs(x)], axis=1))
 
 
-def _tried(found: list[Trial]) -> list[Candidate]:
+def _tried(found: list[CandidateFit]) -> list[Candidate]:
     """The kernels, without the polynomials that go with them, in order."""
     return list(dict.fromkeys(replace(trial.candidate, columns="") for trial in found))
 
 
 @pytest.fixture(scope="module")
-def hard() -> tuple[list[Trial], list[Trial]]:
+def hard() -> tuple[list[CandidateFit], list[CandidateFit]]:
     """Candidates without a kernel, and what the search adds to them."""
     draws, found = _hard()
     return found, _searched(draws, found, SPREAD, WIDER)
@@ -107,13 +107,16 @@ def test_nothing_more_is_tried_where_the_first_leave_nothing() -> None:
     """
     x = np.random.default_rng(0).normal(size=(CHAINS, LENGTH, 1))
     draws, _ = _of(sx.Sample(x, -x), lambda x: np.concatenate([x, x**2, np.sin(2 * x)], axis=1))
-    found = list(trials(draws))
+    found = list(candidate_fits(draws))
     asked = [{str(one.candidate) for one in found if one.usable[i]} for i in range(3)]
     assert asked[0] == {"plain Monte Carlo", "Polynomial(1)"}
     assert asked[1] == {"plain Monte Carlo", "Polynomial(1)", "Polynomial(2)"}
     assert len(asked[2]) > 50
     alone, _ = _of(sx.Sample(x, -x), lambda x: x)
-    assert [str(one.candidate) for one in trials(alone)] == ["plain Monte Carlo", "Polynomial(1)"]
+    assert [str(one.candidate) for one in candidate_fits(alone)] == [
+        "plain Monte Carlo",
+        "Polynomial(1)",
+    ]
 
 
 def test_the_wider_kernels_are_for_what_the_first_leave_much_of() -> None:
@@ -129,13 +132,13 @@ def test_the_wider_kernels_are_for_what_the_first_leave_much_of() -> None:
 @pytest.mark.parametrize(("kernel", "factor"), [(SQUARED, 4.0), (OF_PAIRS, 2.0)])
 def test_half_of_a_kernel_matrix_is_made(kernel: str, factor: float, monkeypatch) -> None:
     """What lies above the diagonal, beyond the tile on it, is copied from below."""
-    entries, products = [], _base.Products
+    entries, products = [], _base.PairProducts
 
-    def counted(x, s, y, t) -> _base.Products:
+    def counted(x, s, y, t) -> _base.PairProducts:
         entries.append(len(x) * len(y))
         return products(x, s, y, t)
 
-    monkeypatch.setattr(_base, "Products", counted)
+    monkeypatch.setattr(_base, "PairProducts", counted)
     monkeypatch.setattr(_base, "NUMBERS", 1)
     draws, _ = _hard()
     matrix, _ = draws.kernel(kernel, factor)

@@ -75,8 +75,8 @@ class TestHonesty:
 
 
 def _held_out_series(values: np.ndarray) -> np.ndarray:
-    from steinax._precision import precision
-    from steinax.fitting import prepare
+    from steinax._numerics import precision
+    from steinax.solvers import prepare
 
     with precision(np.float64):
         wanted = sx.data.integrands(values, SAMPLE)

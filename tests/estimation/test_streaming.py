@@ -10,16 +10,11 @@ import zarr
 
 import steinax as sx
 import targets
-from steinax._precision import precision
+from steinax._numerics import precision
 from steinax.chains import controlled_statistics
-from steinax.estimation._splits import instability
-from steinax.estimation._stream_runs import Working
-from steinax.estimation._streaming import (
-    features_of,
-    stream_degree,
-    stream_held_out,
-    stream_problem,
-)
+from steinax.estimation._estimate import stream_degree, stream_held_out, stream_problem
+from steinax.solvers._regression import instability
+from steinax.solvers._streaming import Working, features_of
 
 F = {"sine": lambda x: jnp.sin(x[0] + x[1]), "norm": lambda x: jnp.sum(x**2), "first": "x[0]"}
 KERNEL = sx.KernelTranslates(sx.kernels.SquaredExponential(1.5), sx.Landmarks(40))

@@ -192,7 +192,7 @@ def test_what_cannot_honour_weights_refuses():
         lambda: sx.summary(sample),
         lambda: sx.to_arviz(sample),
         lambda: sx.plot_audit(sample),
-        lambda: sx.plot_rest("x", sample, sx.Polynomial(1)),
+        lambda: sx.plot_residuals("x", sample, sx.Polynomial(1)),
         lambda: sx.estimate("x", sx.Stream(lambda: sample.blocks(10), chains=4)),
     ):
         with pytest.raises(ValueError, match="importance weights"):

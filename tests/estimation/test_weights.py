@@ -12,9 +12,9 @@ from scipy.stats import binom, norm
 import steinax as sx
 import targets
 from full import FULL
-from steinax._precision import precision
+from steinax._numerics import precision
 from steinax.estimation._weighted_draws import Quantiles, systematic
-from steinax.fitting import prepare
+from steinax.solvers import prepare
 
 pytestmark = pytest.mark.slow
 

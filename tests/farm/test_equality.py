@@ -6,7 +6,7 @@ import pytest
 import steinax as sx
 from posterior_zoo import KINDS, zoo
 from steinax.auditing._identities import identities
-from steinax.farm._batched import NUMBERS, compute, coordinates, surely_hold
+from steinax.farm._batched import NUMBERS, compute, standardised_rows, surely_hold
 
 
 def _functions(x):
@@ -138,7 +138,7 @@ def test_the_quick_look_never_passes_what_the_audit_refuses() -> None:
             np.ascontiguousarray(np.moveaxis(one, -1, 1)).reshape(len(draws), -1, n)
             for one in (draws, factor * scores)
         )
-        sure = surely_hold(coordinates(*rows), chains=4)
+        sure = surely_hold(standardised_rows(*rows), chains=4)
         truth = [identities(*one).hold for one in zip(draws, factor * scores, strict=True)]
         assert not np.any(sure & ~np.array(truth)), factor
         left.append(np.sum(~sure & np.array(truth)))

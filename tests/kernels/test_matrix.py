@@ -7,8 +7,7 @@ import pytest
 
 import steinax as sx
 from steinax.kernels import _base
-from steinax.kernels._directional import Directional
-from steinax.kernels._pairs import CoordinatePairs
+from steinax.kernels._structured import CoordinatePairs, Directional
 
 KERNELS = [
     sx.kernels.SquaredExponential(2.0),

@@ -36,7 +36,7 @@ def _say_of_pictures(sx: Any, sample: Any, estimate: Any) -> None:
     _say(lambda: sx.plot_candidates(estimate), "plots")
     _say(lambda: sx.plot_forest(estimate), "plots")
     _say(lambda: sx.plot_audit(sample), "plots")
-    _say(lambda: sx.plot_rest("x", sample, family), "plots")
+    _say(lambda: sx.plot_residuals("x", sample, family), "plots")
     _say(lambda: sx.plot_training(fitted), "plots")
     _say(lambda: sx.plot_convergence("x", sample, family), "plots")
 

@@ -16,7 +16,7 @@ F = {"height": lambda x: x[1], "wave": lambda x: x[0] ** 3}
 class TestRest:
     def test_of_a_control_variate(self) -> None:
         g = sx.fit(F, SAMPLE, sx.Polynomial(2))
-        left, right = plots.plot_rest(F, SAMPLE, g, name="wave")
+        left, right = plots.plot_residuals(F, SAMPLE, g, name="wave")
         values = SAMPLE.x[:, 0] ** 3
         rest = values - g(SAMPLE.x, SAMPLE.score)[:, 1]
         np.testing.assert_allclose(left.lines[0].get_ydata(), values)
@@ -27,7 +27,7 @@ class TestRest:
         assert f"{rest.var():.3g}" in right.get_title()
 
     def test_a_family_is_fitted_to_the_other_half(self) -> None:
-        left, right = plots.plot_rest(F, SAMPLE, sx.Polynomial(2))
+        left, right = plots.plot_residuals(F, SAMPLE, sx.Polynomial(2))
         np.testing.assert_allclose(left.lines[0].get_ydata(), SAMPLE.draws[:, 50:, 1].ravel())
         half = sx.Sample(SAMPLE.draws[:, :50], SAMPLE.scores[:, :50])
         g = sx.fit({"height": F["height"]}, half, sx.Polynomial(2))
@@ -36,19 +36,19 @@ class TestRest:
 
     def test_two_axes_in_two_axes_out(self) -> None:
         _, axes = plt.subplots(2, 1)
-        made = plots.plot_rest(F, SAMPLE, sx.Polynomial(1), ax=axes)
+        made = plots.plot_residuals(F, SAMPLE, sx.Polynomial(1), ax=axes)
         assert list(made) == list(axes)
         with pytest.raises(TypeError, match="two panels"):
-            plots.plot_rest(F, SAMPLE, sx.Polynomial(1), ax=axes[0])
+            plots.plot_residuals(F, SAMPLE, sx.Polynomial(1), ax=axes[0])
 
     def test_mistakes_are_named(self) -> None:
         g = sx.fit("x", SAMPLE, sx.Polynomial(1))
         with pytest.raises(ValueError, match="give the integrands it was fitted to"):
-            plots.plot_rest(F, SAMPLE, g)
+            plots.plot_residuals(F, SAMPLE, g)
         with pytest.raises(ValueError, match="choose among height, wave"):
-            plots.plot_rest(F, SAMPLE, g, name="depth")
+            plots.plot_residuals(F, SAMPLE, g, name="depth")
         with pytest.raises(TypeError):
-            plots.plot_rest(F, SAMPLE, "Polynomial(2)")
+            plots.plot_residuals(F, SAMPLE, "Polynomial(2)")
 
 
 def _matrix(ax) -> np.ndarray:
@@ -212,7 +212,7 @@ class TestConvergence:
         np.testing.assert_allclose(curves["plain"][0], expected.plain_mcse[0])
         np.testing.assert_allclose(curves["controlled"][0], expected.mcse[0])
         made = np.abs(expected.plain_value[0] - 0.5)
-        np.testing.assert_allclose(curves["error made, plain"][0], made)
+        np.testing.assert_allclose(curves["actual error, plain"][0], made)
         np.testing.assert_allclose(left.lines[0].get_ydata()[0], expected.plain_value[0])
         ends = left.collections[0].get_segments()[0][:, 1]
         np.testing.assert_allclose(ends, expected.plain_interval()[0])

@@ -7,9 +7,8 @@ import pytest
 
 import steinax as sx
 import targets
-from steinax._precision import precision
-from steinax.fitting import prepare
-from steinax.solvers import Problem, evaluate
+from steinax._numerics import precision
+from steinax.solvers import Problem, evaluate, prepare
 
 pytestmark = pytest.mark.slow
 

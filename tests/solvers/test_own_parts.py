@@ -8,23 +8,23 @@ import pytest
 
 import steinax as sx
 from steinax import checks
-from steinax._precision import precision
-from steinax.fitting import prepare
+from steinax._numerics import precision
+from steinax.solvers import prepare
 
 
 class Huber(sx.objectives.AbstractObjective):
     """Squares up to a tenth of a standard deviation, absolute values beyond."""
 
-    def __call__(self, rest, intercept):
-        size = jnp.abs(rest - intercept)
+    def __call__(self, residual, intercept):
+        size = jnp.abs(residual - intercept)
         return jnp.mean(jnp.where(size < 0.1, size**2, 0.2 * size - 0.01), axis=0)
 
 
 class OtherSquares(sx.LeastSquares):
     """A class that replaces the loss of a quadratic one."""
 
-    def __call__(self, rest, intercept):
-        return Huber()(rest, intercept)
+    def __call__(self, residual, intercept):
+        return Huber()(residual, intercept)
 
 
 class Nothing(sx.Ridge):

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import steinax as sx
-from steinax._precision import precision
-from steinax.estimation._blocks import nothing
-from steinax.fitting import prepare
-from steinax.solvers import Exact, Regression
+from steinax._numerics import precision
+from steinax.estimation._blocks import no_integrands
+from steinax.solvers import Exact, Regression, prepare
 
 N, Q = 83, 4
 RNG = np.random.default_rng(0)
@@ -52,7 +51,7 @@ def _fit(form: dict, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray,
 class TestLeavingOut:
     def test_is_fitting_to_the_others(self, form: str, weights) -> None:
         held = Regression(**FORMS[form], weights=weights).leave_out(F, FOLDS)
-        v = np.ones(N) if weights is None else weights
+        v = np.ones(N) if weights is None else weights**2
         for i, (start, stop) in enumerate(FOLDS):
             level, g = _fit(FORMS[form], np.r_[0:start, stop:N], v)
             np.testing.assert_allclose(held.intercepts[i], level, atol=1e-9)
@@ -76,13 +75,13 @@ class TestLeavingOut:
 
     def test_gives_the_weights_of_its_mean(self, form: str, weights) -> None:
         made = Regression(**FORMS[form], weights=weights)
-        share = np.ones(70) if weights is None else np.sqrt(weights[:70])
+        share = np.ones(70) if weights is None else weights[:70]
         mean = np.average(made.leave_out(F, FOLDS).residual, axis=0, weights=share)
         np.testing.assert_allclose(made.averaging(FOLDS) @ F, mean, atol=1e-12)
 
     def test_gives_the_coefficients_too(self, form: str, weights) -> None:
         made = Regression(**FORMS[form], weights=weights)
-        v = np.ones(N) if weights is None else weights
+        v = np.ones(N) if weights is None else weights**2
         for (start, stop), one in zip(FOLDS, made.without_each(F, FOLDS), strict=True):
             level, g = _fit(FORMS[form], np.r_[0:start, stop:N], v)
             np.testing.assert_allclose(one.intercept, level, atol=1e-9)
@@ -229,7 +228,7 @@ UNEQUAL = ((0, 62), (62, 123), (123, 200), (200, 248))
 def test_a_crossfit_equals_refits(family, penalty, shared: bool) -> None:
     """With the penalty of as many draws as each fit sees, on average."""
     with precision(np.float64):
-        problem, _ = prepare(nothing(SAMPLE), SAMPLE, family, penalty, None)
+        problem, _ = prepare(no_integrands(SAMPLE), SAMPLE, family, penalty, None)
         made = Exact().crossfitted(problem, UNEQUAL)
         held, weights = made.leave_out(G), made.averaging()
         size = np.abs(G).max()

@@ -7,11 +7,10 @@ import pytest
 
 import steinax as sx
 from spaces import discrete_targets as targets
-from steinax._precision import precision
-from steinax.families import AbstractLinearFamily, Multilinear
-from steinax.kernels import Hamming
+from steinax._numerics import precision
+from steinax.families import AbstractLinearFamily
 from steinax.kernels._base import autodiff_stein
-from steinax.operators import Glauber, ScalarGlauber
+from steinax.spaces import Glauber, Hamming, Multilinear, ScalarGlauber
 
 BINARY = sx.spaces.Binary()
 
@@ -161,4 +160,4 @@ def test_a_family_of_fields_takes_no_potentials() -> None:
 def test_counts_and_binary_vectors_are_kept_apart() -> None:
     sample = targets.coins().sample(0)
     with pytest.raises(TypeError, match="mean zero on counts, and the draws live on binary"):
-        sx.estimate("x", sample, sx.Polynomial(1, operator=sx.operators.BirthDeath()))
+        sx.estimate("x", sample, sx.Polynomial(1, operator=sx.spaces.BirthDeath()))

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 import steinax as sx
-from steinax._precision import precision
+from steinax._numerics import precision
 from steinax.contrib import Diffusion
-from steinax.operators import BoxLangevin, WallDistance
+from steinax.spaces import BoxLangevin, WallDistance
 
 UNIT = sx.spaces.Box(0.0, 1.0)
 POWERS = {"x": lambda x: x[0], "square": lambda x: x[0] ** 2}
@@ -112,7 +112,7 @@ class TestRefusals:
 
     def test_streams_and_farms(self) -> None:
         sample = _sample(np.random.default_rng(0).uniform(size=400), lambda x: 0 * x)
-        with pytest.raises(ValueError, match=r"a stream knows of R\^d alone"):
+        with pytest.raises(ValueError, match=r"a stream supports R\^d only"):
             sx.estimate("x", sx.Stream(lambda: sample.blocks(50), chains=4))
 
 

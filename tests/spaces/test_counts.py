@@ -8,10 +8,9 @@ from scipy import stats
 
 import steinax as sx
 from spaces import discrete_targets as targets
-from steinax._precision import precision
-from steinax.kernels import Lattice
+from steinax._numerics import precision
 from steinax.kernels._base import autodiff_stein
-from steinax.operators import BirthDeath, SteinChen
+from steinax.spaces import BirthDeath, Lattice, SteinChen
 
 COUNTS = sx.spaces.Counts()
 RATE = np.array([2.0, 5.0])

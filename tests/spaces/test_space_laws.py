@@ -13,7 +13,7 @@ import registry
 import steinax as sx
 from registry import SpaceRow
 from spaces.space_targets import SpaceTarget
-from steinax._precision import precision
+from steinax._numerics import precision
 from steinax.auditing import _identities
 
 KERNEL, CENTRES = sx.kernels.SquaredExponential(0.9), sx.Landmarks(6)

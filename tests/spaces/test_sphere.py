@@ -6,9 +6,8 @@ import pytest
 from scipy import stats
 
 import steinax as sx
-from steinax._precision import precision
-from steinax.operators import SphereLangevin
-from steinax.spaces import SphericalPolynomial
+from steinax._numerics import precision
+from steinax.spaces import SphereLangevin, SphericalPolynomial
 
 SPHERE = sx.spaces.Sphere()
 

@@ -46,8 +46,8 @@ def test_temperatures_may_differ_in_length_and_have_chains() -> None:
     [
         ([0.1, 0.3, 1.0], "from 0, the prior"),
         ([0.0, 0.3, 0.9], "from 0, the prior"),
-        ([0.0, 1.0, 0.3], "growing order"),
-        ([0.0, 0.0, 1.0], "growing order"),
+        ([0.0, 1.0, 0.3], "increasing order"),
+        ([0.0, 0.0, 1.0], "increasing order"),
         ([0.0, 1.0], "one array for each"),
         ([1.0], "at least two"),
     ],

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import steinax as sx
-from steinax.thinning import _discrepancy
-from steinax.thinning._discrepancy import _check
+from steinax import thinning
+from steinax.thinning import _check
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ def test_two_points_by_hand() -> None:
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = gaussian(100)
     whole = [sx.ksd(sample, unbiased=unbiased) for unbiased in (False, True)]
-    monkeypatch.setattr(_discrepancy, "BLOCK", 30)
+    monkeypatch.setattr(thinning, "BLOCK", 30)
     parts = [sx.ksd(sample, unbiased=unbiased) for unbiased in (False, True)]
     np.testing.assert_allclose(parts, whole, rtol=1e-12)
 

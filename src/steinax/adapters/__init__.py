@@ -1,15 +1,25 @@
-"""From what a sampler returns, or a file holds, to a Sample; each package is imported when it is needed."""
+"""Convert the output of samplers, and files, to a Sample; each package is imported when it is needed."""
 
-from ._arrays import from_arrays
+from ._arrays import density_and_score as density_and_score, from_arrays, from_logdensity
 from ._blackjax import from_blackjax
 from ._bridgestan import from_bridgestan
 from ._cmdstan import from_cmdstan
-from ._logdensity import from_logdensity
 from ._numpyro import from_numpyro
 from ._nutpie import from_nutpie
 from ._pymc import from_pymc
 from ._pystan import from_pystan
-from ._stored import from_arviz, from_zarr
+from ._pytrees import over_draws as over_draws
+from ._stored import (
+    COLUMN as COLUMN,
+    DRAWS as DRAWS,
+    LOG_DENSITY as LOG_DENSITY,
+    ORDER as ORDER,
+    SCORES as SCORES,
+    STATS as STATS,
+    VERIFIED as VERIFIED,
+    from_arviz,
+    from_zarr,
+)
 
 __all__ = [
     "from_arrays",

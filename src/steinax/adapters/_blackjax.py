@@ -1,3 +1,5 @@
+"""Convert the states of a BlackJAX sampler to a sample."""
+
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -6,12 +8,12 @@ import numpy as np
 
 from .._types import PyTree
 from ..data import Sample
-from ._logdensity import density_and_score
-from ._pytrees import column_names, columns, dataset, leaves, quantities
+from ._arrays import density_and_score
+from ._pytrees import column_names, dataset, flat_columns, leaves, quantities
 
 ORDERS = (("chain", "draw"), ("draw", "chain"))
-ALARM = 5.0  # standard errors by which chains that know nothing of each other may seem to
-SMALL = 0.1  # a correlation below which the order of axes makes no difference worth a refusal
+ALARM = 5.0  # standard errors of the correlation of independent chains that are tolerated
+SMALL = 0.1  # a correlation below which the order of axes hardly matters
 
 
 def from_blackjax(
@@ -25,28 +27,27 @@ def from_blackjax(
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Any] | None = None,
 ) -> Sample:
-    r"""A sample from the states that a BlackJAX sampler went through.
+    r"""Create a sample from the states of a BlackJAX sampler.
 
     A state holds the position $x$ and `logdensity_grad`, which is the score $\nabla \log \pi(x)$: in
-    hmc, nuts, dynamic_hmc, mala, barker, mclmc, ghmc, rmhmc and what is built on them. States of rmh,
-    irmh, slice and elliptical_slice hold no gradient, and those of mgrad_gaussian one of the
-    likelihood alone: for these use `from_logdensity(log_density, states.position)`.
+    hmc, nuts, dynamic_hmc, mala, barker, mclmc, ghmc, rmhmc and samplers built on them. States of rmh,
+    irmh, slice and elliptical_slice hold no gradient, and those of mgrad_gaussian only that of the
+    likelihood: for these use `from_logdensity(log_density, states.position)`.
 
-    Leave the warm-up out: take the states that were drawn after it. In float32, as jax is unless told
-    otherwise, scores have about six digits, and no error is reported below what that allows; with
-    `log_density=` they are computed again in float64. Otherwise nothing is evaluated. mclmc is not
-    adjusted, so its draws are off by the size of its step: tell it by
+    Leave out the warm-up. In float32, the default of jax, scores have about six digits, which limits the
+    errors that are reported; with `log_density=` they are computed again in float64. Otherwise nothing is
+    evaluated. mclmc is not adjusted, so its draws are biased by the size of its step: use
     `estimate(..., audit="unadjusted")`.
 
     Args:
         states: of one chain, leaves (draw, ...), as `jax.lax.scan` stacks them, or of several.
-        infos: what the sampler returned beside the states; divergences are read from it.
-        axes: for several chains, `("chain", "draw")` or `("draw", "chain")`: which comes first. It is
-            the first for a scan inside `vmap` or `pmap`, the second for `vmap` inside a scan. There is
-            no default, and an order that the draws contradict is refused.
+        infos: what the sampler returned with the states; divergences are read from it.
+        axes: for several chains, the order of the leading axes: `("chain", "draw")` for a scan inside
+            `vmap` or `pmap`, `("draw", "chain")` for `vmap` inside a scan. There is no default, and an
+            order that the draws contradict is refused.
         log_density: the function that was sampled, to compute the scores again in float64.
-        constrain: takes one position and returns a dict of the quantities to be asked for by name:
-            your own transform to the constrained space. Without it these are the entries of a dict of
+        constrain: takes one position and returns a dict of the quantities to request by name: your own
+            transform to the constrained space. Without it these are the entries of a dict of
             positions.
         names: one per column; by default from the keys of the position: `beta[0]`, `log_tau`.
         dims: the names of the axes of a quantity, after (chain, draw): `{"theta": ["school"]}`.
@@ -72,11 +73,11 @@ def from_blackjax(
 
     draws = arrange(states.position)
     position = leaves(draws, "positions")
-    x, density = columns(position), arrange(states.logdensity)
+    x, density = flat_columns(position), arrange(states.logdensity)
     if len(order) == 2:
         _check_order(np.concatenate([x, density[..., None]], axis=-1), order)
     if log_density is None:
-        scores = columns(leaves(arrange(states.logdensity_grad), "scores"))
+        scores = flat_columns(leaves(arrange(states.logdensity_grad), "scores"))
     else:
         density, scores = density_and_score(log_density, draws)
     variables = quantities(constrain, draws, position)
@@ -94,7 +95,7 @@ def from_blackjax(
 def _check_gradient(states: Any) -> None:
     if isinstance(states, tuple) and len(states) == 2 and hasattr(states[0], "position"):
         raise ValueError(
-            "states and infos came in one tuple: give them apart, from_blackjax(states, infos)."
+            "states and infos are in one tuple: give them separately, from_blackjax(states, infos)."
         )
     kind = type(states).__name__
     if hasattr(states, "U_grad_x"):  # the gradient leaves out the Gaussian prior
@@ -110,7 +111,7 @@ def _check_gradient(states: Any) -> None:
 
 
 def _order(shape: tuple[int, ...], axes: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of the leading axes; the log density is one number a state, so it tells how many."""
+    """Name the leading axes; their number is that of the axes of the log density."""
     if len(shape) == 1 and (axes is None or tuple(axes) == ("draw",)):
         return ("draw",)
     if len(shape) == 2 and axes is not None and tuple(axes) in ORDERS:
@@ -134,9 +135,9 @@ def _chains_first(array: np.ndarray, order: tuple[str, ...]) -> np.ndarray:
 
 
 def _check_order(series: np.ndarray, order: tuple[str, ...]) -> None:
-    """Refuse axes that look swapped: chains are alike by chance alone, draws in turn are not.
+    """Refuse axes that look swapped: successive draws are correlated, chains are not.
 
-    If neighbouring draws are not alike either, the order makes no difference to any error bar.
+    If successive draws are not correlated either, the order does not affect any error bar.
     """
     series = series - series.mean(axis=(0, 1))
     chains, length = series.shape[:2]
@@ -146,12 +147,14 @@ def _check_order(series: np.ndarray, order: tuple[str, ...]) -> None:
     between = np.mean(series[1:] * series[:-1], axis=(0, 1)) / power
     within = np.mean(series[:, 1:] * series[:, :-1], axis=(0, 1)) / power
     worst = int(np.argmax(between))
-    chance = 1 / np.sqrt((chains - 1) * length)  # if draws were independent, as `within` then says
+    chance = 1 / np.sqrt(
+        (chains - 1) * length
+    )  # standard error for independent draws, for which `within` is small
     if between[worst] > max(SMALL, ALARM * chance) and between[worst] > within[worst] + SMALL:
-        other = ORDERS[1 - ORDERS.index((order[0], order[1]))]
+        swapped = ORDERS[1 - ORDERS.index((order[0], order[1]))]
         raise ValueError(
             f"axes={order} cannot be right: neighbours along the axis called `chain` have a correlation "
-            f"of {between[worst]:.2f}, and along `draw` {within[worst]:.2f}. Give axes={other}; or, "
+            f"of {between[worst]:.2f}, and along `draw` {within[worst]:.2f}. Give axes={swapped}; or, "
             "if the order is right, run the chains again, each with a random key of its own."
         )
 

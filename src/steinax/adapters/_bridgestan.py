@@ -1,13 +1,13 @@
+"""Convert draws of a Stan model to a sample, with scores from BridgeStan."""
+
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._show import some_of
-from ..data import Sample
-from ..data._sample import as_reals
-from ..data._variables import in_chains
-from ._stan_names import as_dataset, name_unconstrained, parse_column
+from ..data import Sample, as_reals, in_chains
+from ._stan_names import name_unconstrained, parse_column, stan_dataset
 from ._stored import stored_divergences
 
 if TYPE_CHECKING:
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 def from_bridgestan(model: Any, draws: Any, *, unconstrained: bool = False) -> Sample:
-    r"""A sample from draws of a Stan model by any sampler, scores computed by BridgeStan.
+    r"""Create a sample from draws of a Stan model by any sampler, with scores computed by BridgeStan.
 
     For each draw $\theta$, `model.param_unconstrain` gives $u$, and `model.log_density_gradient` the score
     $\nabla_u \log \pi(u)$, with the term of the Jacobian: about 60 microseconds a draw for a small model.
 
-    This is written to the documented Python interface of BridgeStan 2.9 and tested on an object with that
-    interface over Stan's own density, compiled by PyStan: no model compiled by BridgeStan was run.
+    This uses the documented Python interface of BridgeStan 2.9 and is tested on an object with that
+    interface and Stan's own density, compiled by PyStan: no model compiled by BridgeStan was run.
 
     Args:
         model: a `bridgestan.StanModel`, with its data.
         draws: the model's parameters: a dict or a Dataset of variables, each (chain, draw, ...); a
             DataTree with a group `posterior`; or an array (chain, draw, parameter), or (draw, parameter)
-            for one chain, with columns as in `model.param_names()`. Variables may hold more than the
-            parameters; the rest can be asked for by name as well.
+            for one chain, with columns as in `model.param_names()`. There may be more variables than the
+            parameters; these can be requested by name as well.
         unconstrained: whether `draws` is an array of unconstrained parameters, with columns as in
             `model.param_unc_names()`.
 
@@ -41,8 +41,8 @@ def from_bridgestan(model: Any, draws: Any, *, unconstrained: bool = False) -> S
     given = None if unconstrained else _variables(draws)
     columns = model.param_unc_names() if unconstrained else model.param_names()
     values = _as_chains(draws, columns) if given is None else _gather(given, columns)
-    free = values if unconstrained else _each(model.param_unconstrain, values)
-    density_and_score = _each(
+    free = values if unconstrained else _at_each_draw(model.param_unconstrain, values)
+    density_and_score = _at_each_draw(
         lambda u: np.append(*model.log_density_gradient(u, propto=True, jacobian=True)), free
     )
     posterior = _constrained(model, free) if given is None else given
@@ -59,7 +59,7 @@ def from_bridgestan(model: Any, draws: Any, *, unconstrained: bool = False) -> S
 
 
 def _variables(draws: Any) -> "Dataset | None":
-    """The variables as a Dataset, if draws are given by name."""
+    """Convert draws given by name to a Dataset; None for an array."""
     import xarray
 
     if isinstance(draws, xarray.DataTree):
@@ -73,14 +73,14 @@ def _variables(draws: Any) -> "Dataset | None":
     if not isinstance(draws, Mapping):
         return None
     arrays = {name: as_reals(values, name) for name, values in draws.items()}
-    axes = {name: [f"{name}_dim_{i}" for i in range(one.ndim - 2)] for name, one in arrays.items()}
+    axes = {name: [f"{name}_dim_{i}" for i in range(a.ndim - 2)] for name, a in arrays.items()}
     return xarray.Dataset(
         {name: (("chain", "draw", *axes[name]), array) for name, array in arrays.items()}
     )
 
 
 def _gather(posterior: "Dataset", columns: list[str]) -> np.ndarray:
-    """The parameters as columns in Stan's order, (chain, draw, column)."""
+    """Stack the parameters as columns in Stan's order, (chain, draw, column)."""
     elements = [parse_column(column) for column in columns]
     missing = {variable for variable, _ in elements} - set(map(str, posterior.data_vars))
     if missing:
@@ -95,7 +95,7 @@ def _gather(posterior: "Dataset", columns: list[str]) -> np.ndarray:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise ValueError(
             f"the draws do not have the shapes of the model's parameters: {shapes}. Give each as (chain, "
-            "draw, ...), the rest as declared in the Stan program."
+            "draw, ...), with the shape declared in the Stan program."
         ) from None
 
 
@@ -111,15 +111,15 @@ def _as_chains(draws: Any, columns: list[str]) -> np.ndarray:
     return array
 
 
-def _each(function: Any, values: np.ndarray) -> np.ndarray:
-    """A function of the model at each draw; BridgeStan takes them one by one."""
+def _at_each_draw(function: Any, values: np.ndarray) -> np.ndarray:
+    """Evaluate a function of the model at each draw; BridgeStan takes them one by one."""
     results = []
-    for place in np.ndindex(*values.shape[:2]):
+    for index in np.ndindex(*values.shape[:2]):
         try:
-            results.append(np.array(function(np.ascontiguousarray(values[place]))))
+            results.append(np.array(function(np.ascontiguousarray(values[index]))))
         except RuntimeError as error:
             raise ValueError(
-                f"Stan refuses draw {place[1]} of chain {place[0]}: {error}. Draws that were rounded may "
+                f"Stan refuses draw {index[1]} of chain {index[0]}: {error}. Draws that were rounded may "
                 "leave a constraint, as a simplex that does not sum to 1 does: write all digits "
                 "(sig_figs=16 in CmdStan), and check that the model and its data are those of the draws."
             ) from error
@@ -127,13 +127,15 @@ def _each(function: Any, values: np.ndarray) -> np.ndarray:
 
 
 def _constrained(model: Any, free: np.ndarray) -> "Dataset":
-    """Parameters and transformed parameters; generated quantities would need random numbers."""
+    """Compute parameters and transformed parameters; generated quantities would need random numbers."""
     columns = model.param_names(include_tp=True)
-    return as_dataset(columns, _each(lambda u: model.param_constrain(u, include_tp=True), free))
+    return stan_dataset(
+        columns, _at_each_draw(lambda u: model.param_constrain(u, include_tp=True), free)
+    )
 
 
 def _diverging(draws: Any) -> np.ndarray | None:
-    """Those a DataTree tells of."""
+    """Read the divergences of a DataTree; None for other draws."""
     import xarray
 
     return stored_divergences(draws) if isinstance(draws, xarray.DataTree) else None

@@ -1,4 +1,4 @@
-"""From CmdStan: its CSV files, draws and diagnostics put together."""
+"""Convert a run of CmdStan to a sample, from its CSV files of draws and diagnostics."""
 
 import glob
 import io
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data import Sample
-from ._stan_names import as_dataset, diagnostic_size, model_columns, name_unconstrained
+from ._stan_names import diagnostic_size, model_columns, name_unconstrained, stan_dataset
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -25,17 +25,17 @@ _HEADER = re.compile(rb"(?!nan\b|inf\b)[A-Za-z]", re.IGNORECASE)
 _EXPONENT = re.compile(rb"[eE]")
 SEEN = 50  # rows in which digits are counted
 EXACT = 15  # digits of a float64
-BLURRED = 1e-3  # of a column's spread: what rounding may hide before it is told
+BLURRED = 1e-3  # of a column's standard deviation: rounding errors above give a warning
 
 
 @dataclass(frozen=True)
-class Table:
-    """One table of a file, its numbers still text.
+class CsvTable:
+    """One table of a CSV file, with the numbers as text.
 
     Args:
         path: the file.
-        settings: what CmdStan was called with, from the comments above the header; the data file is
-            under `data file`.
+        settings: the arguments of CmdStan, from the comments above the header; the data file is under
+            `data file`.
         columns: the names in the header.
         rows: one line for each draw.
     """
@@ -57,11 +57,11 @@ class Table:
 
     @property
     def width(self) -> int:
-        """The number of leading columns that are the sampler's own: `lp__`, `divergent__` and so on."""
+        """The number of leading columns of the sampler: `lp__`, `divergent__` and so on."""
         return sum(column.endswith("__") for column in self.columns)
 
     def number(self, setting: str) -> int:
-        """A setting that is a whole number; true is 1, as older versions write it."""
+        """Read a setting that is an integer; true is 1, as in older versions."""
         text = self.settings.get(setting, "").lower()
         try:
             return {"true": 1, "false": 0}[text] if text in {"true", "false"} else int(text)
@@ -72,7 +72,7 @@ class Table:
             ) from None
 
     def values(self) -> np.ndarray:
-        """The numbers, (draw, column), without the draws of the warm-up."""
+        """Parse the numbers, (draw, column), without the warm-up."""
         import pandas
 
         thin = self.number("thin")
@@ -82,16 +82,16 @@ class Table:
         return pandas.read_csv(text, header=None, dtype=np.float64).to_numpy()
 
     def _expect_rows(self, wanted: int) -> None:
-        whole = [row.count(b",") + 1 == len(self.columns) for row in self.rows]
-        if wanted == 0 or not all(whole) or len(whole) != wanted:
+        complete = [row.count(b",") + 1 == len(self.columns) for row in self.rows]
+        if wanted == 0 or not all(complete) or len(complete) != wanted:
             raise ValueError(
-                f"{self.path} holds {sum(whole)} whole rows, and its settings tell of {wanted}: the run was "
-                "interrupted, is still going on, or the file was edited. Let the run end, or leave this "
-                "chain out by naming the files of the others."
+                f"{self.path} holds {sum(complete)} complete rows, but its settings specify {wanted}: the "
+                "run was interrupted, is still going on, or the file was edited. Let the run end, or leave "
+                "this chain out by naming the files of the others."
             )
 
     def digits(self) -> int:
-        """How many significant digits the numbers were written with."""
+        """Count the significant digits that the numbers were written with."""
         most = 0
         for row in self.rows[:SEEN]:
             cells = row.split(b",")[self.width :]
@@ -102,12 +102,12 @@ class Table:
         return most
 
 
-def read_tables(path: Path) -> list[Table]:
-    """The tables of one file; none if the file is not CmdStan's."""
+def read_tables(path: Path) -> list[CsvTable]:
+    """Read the tables of one file; none if CmdStan did not write it."""
     text = path.read_bytes()
     lines = text.splitlines()
     if lines and not text.endswith((b"\n", b"\r")):
-        lines.pop()  # cut short in the middle of a number, perhaps
+        lines.pop()  # possibly truncated in the middle of a number
     tables: list[tuple[dict[str, str], bytes, list[bytes]]] = []
     comments: list[bytes] = []
     for line in lines:
@@ -122,14 +122,14 @@ def read_tables(path: Path) -> list[Table]:
     if not tables:
         tables = [(_settings(comments), b"", [])]
     return [
-        Table(path, settings, tuple(header.decode().strip().split(",")), tuple(rows))
+        CsvTable(path, settings, tuple(header.decode().strip().split(",")), tuple(rows))
         for settings, header, rows in tables
         if "method" in settings or header.startswith(b"lp__")
     ]
 
 
 def _settings(comments: Sequence[bytes]) -> dict[str, str]:
-    """Settings by name. `file` occurs twice: that under `data` tells one posterior from another."""
+    """Parse settings by name. `file` occurs twice: the one under `data` is called `data file`."""
     settings: dict[str, str] = {}
     section = ""
     for line in comments:
@@ -143,9 +143,9 @@ def _settings(comments: Sequence[bytes]) -> dict[str, str]:
 
 
 def warn_of_rounding(digits: int, names: Sequence[str], values: np.ndarray) -> None:
-    """Warn if rounding blurs a column: an estimate keeps the variance that rounding adds to each draw.
+    """Warn if rounding limits the accuracy: control variates cannot remove the variance that it adds.
 
-    With b the standard deviation of rounding over that of the column, nothing is worth more than 1 / b^2.
+    With b the standard deviation of rounding over that of the column, the gain is at most 1 / b^2.
 
     Args:
         digits: the significant digits that were written.
@@ -177,11 +177,11 @@ then give the fit, or the draws and the diagnostic files together."""
 
 
 def from_cmdstan(source: Any) -> Sample:
-    r"""A sample from a run of CmdStan: a fit of CmdStanPy, or files, those of cmdstanr as well.
+    r"""Create a sample from a run of CmdStan: a fit of CmdStanPy, or CSV files, also those of cmdstanr.
 
     Scores cost nothing: the diagnostic files hold, for each draw, the unconstrained parameters $u$ and
     $g = -\nabla_u \log \pi(u)$, the gradient of the potential, so the score is $-g$. CmdStan writes them
-    when asked to::
+    on request::
 
         fit = model.sample(data, save_latent_dynamics=True, sig_figs=16)  # CmdStanPy
         fit <- model$sample(data, save_latent_dynamics = TRUE, sig_figs = 16)  # cmdstanr
@@ -189,7 +189,7 @@ def from_cmdstan(source: Any) -> Sample:
     Parameters, transformed parameters and generated quantities are the sample's variables, counted
     from zero: Stan's `theta[1]` is `theta[0]`. Columns on the unconstrained space that differ from the
     parameter they belong to are called `tau_free__`. Warm-up draws are left out. Draws and diagnostics
-    belong together where their log densities agree, whatever the files are called.
+    are matched by their log densities, not by the names of their files.
 
     Args:
         source: a `CmdStanMCMC`; or the paths of its CSV files, draws and diagnostics in any order: a
@@ -227,7 +227,7 @@ def from_cmdstan(source: Any) -> Sample:
 
 
 def _paths(source: Any) -> list[Path]:
-    """The files, each once."""
+    """List the files of a source, without duplicates."""
     if hasattr(source, "runset"):
         run = source.runset
         named = [*run.csv_files, *run.diagnostic_files]
@@ -235,10 +235,10 @@ def _paths(source: Any) -> list[Path]:
     elif isinstance(source, str | os.PathLike):
         paths = _expand(os.fspath(source))
     elif isinstance(source, Iterable):
-        paths = [path for one in source for path in _paths(one)]
+        paths = [path for item in source for path in _paths(item)]
     else:
         raise TypeError(
-            f"a {type(source).__name__} is no run of CmdStan: give a CmdStanMCMC, or the paths of its CSV "
+            f"a {type(source).__name__} is not a run of CmdStan: give a CmdStanMCMC, or the paths of its CSV "
             "files."
         )
     missing = [str(path) for path in paths if not path.is_file()]
@@ -258,14 +258,14 @@ def _expand(name: str) -> list[Path]:
     return [Path(name)]
 
 
-def _tables(path: Path) -> Iterator[Table]:
-    """The tables of a file, all of them from a sampler that had a gradient; none of other CSV files."""
+def _tables(path: Path) -> Iterator[CsvTable]:
+    """Iterate over the tables of a file; refuse those of methods without gradients or draws."""
     for table in read_tables(path):
-        method, algorithm = (table.settings.get(one, "") for one in ("method", "algorithm"))
+        method, algorithm = (table.settings.get(name, "") for name in ("method", "algorithm"))
         if method != "sample" or algorithm == "fixed_param":
-            made = f"method {method}" if method != "sample" else "fixed_param"
+            writer = f"method {method}" if method != "sample" else "fixed_param"
             raise ValueError(
-                f"{path} was written by {made}, which has no draws of a Markov chain with scores: give "
+                f"{path} was written by {writer}, which has no draws of a Markov chain with scores: give "
                 "the output of CmdStan's `sample` with NUTS or HMC."
             )
         if not table.columns[0].startswith("lp__"):
@@ -276,22 +276,22 @@ def _tables(path: Path) -> Iterator[Table]:
         yield table
 
 
-def _without_copies(tables: Iterable[Table]) -> list[Table]:
-    """A file of draws may begin with a copy of the diagnostics."""
+def _without_copies(tables: Iterable[CsvTable]) -> list[CsvTable]:
+    """Remove duplicate tables: a file of draws may begin with a copy of the diagnostics."""
     return list({(table.columns, table.rows): table for table in tables}.values())
 
 
-def _classify(tables: Sequence[Table]) -> tuple[list[Table], list[Table]]:
-    """Diagnostics and draws. Parameters called x, p_x and g_x make draws look like diagnostics."""
+def _classify(tables: Sequence[CsvTable]) -> tuple[list[CsvTable], list[CsvTable]]:
+    """Separate diagnostics from draws, also if parameters x, p_x, g_x make draws look like diagnostics."""
     inner = {tuple(t.columns[: t.width + t.dim]) for t in tables if t.dim}
-    parted: tuple[list[Table], list[Table]] = ([], [])
+    groups: tuple[list[CsvTable], list[CsvTable]] = ([], [])
     for table in tables:
-        parted[0 if table.dim and table.columns not in inner else 1].append(table)
-    return parted
+        groups[0 if table.dim and table.columns not in inner else 1].append(table)
+    return groups
 
 
-def _expect_one_posterior(tables: Sequence[Table]) -> None:
-    """Chains of one run: same model, data and columns; each with a stream of random numbers its own."""
+def _expect_one_posterior(tables: Sequence[CsvTable]) -> None:
+    """Check that chains are of one run: same model, data and columns, and distinct random numbers."""
     seen: dict[tuple[str, ...], Path] = {}
     first = tables[0]
     for table in tables:
@@ -314,22 +314,22 @@ def _expect_one_posterior(tables: Sequence[Table]) -> None:
         seen[stream] = table.path
 
 
-def _stacked(tables: Sequence[Table]) -> np.ndarray:
-    """(chain, draw, column), if chains are of one length."""
+def _stacked(tables: Sequence[CsvTable]) -> np.ndarray:
+    """Stack the values of all chains, (chain, draw, column), if they have one length."""
     chains = [table.values() for table in tables]
     lengths = {len(chain): table.path for chain, table in zip(chains, tables, strict=True)}
     if len(lengths) > 1:
-        told = ", ".join(f"{length} draws in {path}" for length, path in lengths.items())
+        counts = ", ".join(f"{length} draws in {path}" for length, path in lengths.items())
         raise ValueError(
-            f"chains differ in length: {told}. Name the files of chains of one length."
+            f"chains differ in length: {counts}. Name the files of chains of one length."
         )
     return np.stack(chains)
 
 
 def _posterior(
-    diagnostics: Sequence[Table], densities: np.ndarray, draws: Sequence[Table]
+    diagnostics: Sequence[CsvTable], densities: np.ndarray, draws: Sequence[CsvTable]
 ) -> "Dataset | None":
-    """The draws of each chain, found by their log densities: ids repeat when one process runs all."""
+    """Match the draws of each chain by log density: ids repeat if one process runs all chains."""
     if not draws:
         warnings.warn(
             "only diagnostic files were given, so there are unconstrained columns and no variables of the "
@@ -340,30 +340,30 @@ def _posterior(
         return None
     if len({table.columns for table in draws}) > 1:
         raise ValueError("the files of draws have different columns: name the files of one run.")
-    left = {table.path: table.values() for table in draws}
+    unmatched = {table.path: table.values() for table in draws}
     chains = []
     for table, density in zip(diagnostics, densities, strict=True):
         path = next(
-            (p for p, values in left.items() if np.array_equal(values[:, 0], density)), None
+            (p for p, values in unmatched.items() if np.array_equal(values[:, 0], density)), None
         )
         if path is None:
             raise ValueError(
                 f"no file of draws belongs to {table.path} (chain id = {table.chain}): lp__ agrees with "
                 "none. Give the draws and the diagnostic files of one run."
             )
-        chains.append(left.pop(path))
-    for path in left:
+        chains.append(unmatched.pop(path))
+    for path in unmatched:
         raise ValueError(f"{path} has no diagnostic file, and so no scores: {SAVE}")
     first = draws[0]
-    return as_dataset(model_columns(first.columns), np.stack(chains)[..., first.width :])
+    return stan_dataset(model_columns(first.columns), np.stack(chains)[..., first.width :])
 
 
-def _diverging(table: Table, values: np.ndarray) -> np.ndarray | None:
+def _diverging(table: CsvTable, values: np.ndarray) -> np.ndarray | None:
     if "divergent__" not in table.columns:  # static HMC
         return None
     return values[..., table.columns.index("divergent__")] > 0
 
 
-def _count(tables: Sequence[Table]) -> str:
+def _count(tables: Sequence[CsvTable]) -> str:
     files = len({table.path for table in tables})
     return "1 file" if files == 1 else f"{files} files"

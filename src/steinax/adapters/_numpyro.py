@@ -1,4 +1,4 @@
-"""From NumPyro."""
+"""Convert a run of NumPyro, or a NumPyro model and its draws, to a sample."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._precision import widest
+from .._numerics import widest
 from .._require import require
 from .._types import PyTree
 from ..data import Sample
-from ._logdensity import density_and_score
-from ._pytrees import column_names, columns, dataset, leaves, over_draws
+from ._arrays import density_and_score
+from ._pytrees import column_names, dataset, flat_columns, leaves, over_draws
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Site:
 def sites_of(
     model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Site]:
-    """The sites of a model, from a trace of shapes: nothing is computed."""
+    """List the sites of a model from a trace of shapes, without evaluating it."""
     from numpyro.handlers import seed, substitute, trace
     from numpyro.infer import init_to_sample
 
@@ -45,18 +45,18 @@ def sites_of(
             dims = [*(frame.name for frame in plates), *events]
             sites[name] = Site(kind, np.shape(site["value"]), dims)
 
-    # data in float64 would be narrowed with a warning outside
+    # outside of this scope, data in float64 would be narrowed with a warning
     widest(lambda: jax.eval_shape(record), np.float64)
     return sites
 
 
 def latent_sites(sites: Mapping[str, Site], samples: Mapping[str, np.ndarray]) -> list[str]:
-    """The latent sites, all of which have draws by chain."""
+    """List the latent sites, and check that all of them have draws by chain."""
     discrete = [name for name, site in sites.items() if site.kind == "discrete"]
     if discrete:
         raise ValueError(
-            f"the sites {', '.join(discrete)} are discrete, and a score is a gradient, which they have "
-            "not: sum them out of the model by hand; or let NUTS sum them out, with "
+            f"the sites {', '.join(discrete)} are discrete, and so have no score, which is a gradient: "
+            "sum them out of the model by hand; or let NUTS sum them out, with "
             'extra_fields=("z_grad",), and give from_numpyro(mcmc).'
         )
     latent = sorted(name for name, site in sites.items() if site.kind == "latent")
@@ -67,10 +67,10 @@ def latent_sites(sites: Mapping[str, Site], samples: Mapping[str, np.ndarray]) -
             "and the arguments it was run with as model_args and model_kwargs."
         )
     for name in latent:
-        shape, one = samples[name].shape, sites[name].shape
-        if len(shape) != len(one) + 2 or shape[2:] != one:
+        shape, event = samples[name].shape, sites[name].shape
+        if len(shape) != len(event) + 2 or shape[2:] != event:
             raise ValueError(
-                f"the draws of {name} have shape {shape}, not (chain, draw, {', '.join(map(str, one))}): "
+                f"the draws of {name} have shape {shape}, not (chain, draw, {', '.join(map(str, event))}): "
                 "take mcmc.get_samples(group_by_chain=True); for one chain add an axis, value[None]."
             )
     return latent
@@ -90,16 +90,16 @@ def from_numpyro(
     log_likelihood: bool = False,
     rescore: bool = False,
 ) -> Sample:
-    r"""A sample from NumPyro: a run of `MCMC`, or a model and stored draws.
+    r"""Create a sample from NumPyro: a run of `MCMC`, or a model and stored draws.
 
-    **Free.** After `mcmc.run(key, ..., extra_fields=("z_grad",))` the scores are there: `z_grad` is the
+    **Free.** After `mcmc.run(key, ..., extra_fields=("z_grad",))` the scores are stored: `z_grad` is the
     gradient of the potential energy $-\log \pi$, so the score is $-$`z_grad`. Unconstrained draws are
-    found from the constrained ones by the transforms that the kernel keeps, and the model is not
+    computed from the constrained ones by the transforms that the kernel keeps, and the model is not
     called. With `extra_fields=("z_grad", "z.beta", "z.tau")`, one `z.` for each latent site, they are
-    the sampler's own to the last bit, also where a constrained value was rounded to the edge of its
-    support. With `"potential_energy"` among the fields the audit compares the scores with it. Only if a
-    support depends on other sites, as that of `Uniform(0, tau)`, and the `z.`
-    fields were not kept, is the model traced, once, for its transforms; its density is never evaluated.
+    exactly those of the sampler, also where a constrained value was rounded to the edge of its support.
+    With `"potential_energy"` among the fields the audit compares the scores with it. The model is traced,
+    once, for its transforms only if a support depends on other sites, as that of `Uniform(0, tau)`, and the
+    `z.` fields were not stored; its density is never evaluated.
 
     **Recomputed.** Without `z_grad`, or from stored draws, scores are the gradients of
     `-numpyro.infer.util.potential_energy` at all draws at once, in float64.
@@ -109,19 +109,19 @@ def from_numpyro(
         samples: for a model, the draws of its latent sites, each (chain, draw, ...), as
             `mcmc.get_samples(group_by_chain=True)` gives them. Other entries, such as deterministic
             sites, are kept; deterministic sites that are missing are computed.
-        model_args: for a model, what it was called with.
-        model_kwargs: for a model, what it was called with by keyword.
+        model_args: for a model, its positional arguments.
+        model_kwargs: for a model, its keyword arguments.
         dims: the names of the axes of a site, after (chain, draw): `{"theta": ["school"]}`. When not
-            given they are those of the plates; on the free route only together with `coords`, because
-            the model has to be asked for its plates (a trace of shapes, without numbers).
+            given they are those of the plates; for stored scores only together with `coords`, because
+            the model has to be traced for its plates (shapes only, without numbers).
         coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
-        log_likelihood: whether to compute the log likelihood of each observation, to be asked for as
+        log_likelihood: whether to compute the log likelihood of each observation, to request as
             `"log_likelihood/y"`.
-        rescore: whether to compute the scores again although they are stored: in float64, where a
-            sampler that ran in float32 has left about six digits.
+        rescore: whether to compute stored scores again, in float64: those of a sampler that ran in
+            float32 have about six digits.
 
     Columns are in the order of `ravel_pytree`, which sorts the names of sites. A site that was not
-    transformed keeps its name; one that was is called `tau_free__`, `w_free__[0]`.
+    transformed keeps its name; a transformed one is called `tau_free__`, `w_free__[0]`.
 
     Example::
 
@@ -137,20 +137,20 @@ def from_numpyro(
                 "an MCMC run knows its draws and its model's arguments: give it alone, or give the "
                 "model, from_numpyro(model, samples, model_args=...)."
             )
-        found = _from_run(source, rescore)
+        scored = _from_run(source, rescore)
     elif callable(source) and samples is not None:
-        found = _from_draws(source, samples, tuple(model_args), dict(model_kwargs or {}))
+        scored = _from_draws(source, samples, tuple(model_args), dict(model_kwargs or {}))
     else:
         raise ValueError(
-            f"{type(source).__name__} is no MCMC run, and no model with draws: give from_numpyro(mcmc), or "
-            "from_numpyro(model, samples) with draws (chain, draw, ...) of each site."
+            f"{type(source).__name__} is neither an MCMC run nor a model with draws: give "
+            "from_numpyro(mcmc), or from_numpyro(model, samples) with draws (chain, draw, ...) of each site."
         )
-    return _sample(found, dims, coords, log_likelihood)
+    return _sample(scored, dims, coords, log_likelihood)
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What is known of the draws of a model; `model` is None for a bare potential."""
+class _ScoredDraws:
+    """Unconstrained draws of a model with their scores; `model` is None for a bare potential."""
 
     position: PyTree
     scores: np.ndarray
@@ -164,30 +164,30 @@ class _Found:
 
 
 def _sample(
-    found: _Found, dims: Dims | None, coords: Mapping[str, Any] | None, log_likelihood: bool
+    scored: _ScoredDraws, dims: Dims | None, coords: Mapping[str, Any] | None, log_likelihood: bool
 ) -> Sample:
-    groups = {"posterior": found.variables}
+    groups = {"posterior": scored.variables}
     if log_likelihood:
-        groups["log_likelihood"] = _log_likelihood(found)
-    if dims is None and found.model is not None and (coords or not found.free):
-        sites = sites_of(found.model, found.args, found.kwargs)
+        groups["log_likelihood"] = _log_likelihood(scored)
+    if dims is None and scored.model is not None and (coords or not scored.free):
+        sites = sites_of(scored.model, scored.args, scored.kwargs)
         dims = {name: site.dims for name, site in sites.items() if site.dims}
-    position = leaves(found.position, "draws")
-    x = columns(position)
-    names = column_names(position, found.variables, known=found.model is None)
-    tree = dataset(groups, dims, coords) if found.variables else None
+    position = leaves(scored.position, "draws")
+    x = flat_columns(position)
+    names = column_names(position, scored.variables, known=scored.model is None)
+    tree = dataset(groups, dims, coords) if scored.variables else None
     return Sample(
         x,
-        found.scores,
+        scored.scores,
         names,
-        diverging=found.diverging,
+        diverging=scored.diverging,
         variables=tree,
-        log_density=found.log_density,
+        log_density=scored.log_density,
         verified=True,
     )
 
 
-def _from_run(mcmc: Any, rescore: bool) -> _Found:
+def _from_run(mcmc: Any, rescore: bool) -> _ScoredDraws:
     kernel, last = mcmc.sampler, mcmc.last_state
     if last is None:
         raise ValueError("this MCMC has not been run: call mcmc.run(key, ...) first.")
@@ -204,7 +204,7 @@ def _from_run(mcmc: Any, rescore: bool) -> _Found:
     _check_edges(position)
     free = "z_grad" in fields and not rescore
     if free:
-        scores = -columns(leaves(fields["z_grad"], "scores"))
+        scores = -flat_columns(leaves(fields["z_grad"], "scores"))
         energy = fields.get("potential_energy")
         log_density = None if energy is None else -np.asarray(energy, np.float64)
     else:
@@ -213,11 +213,11 @@ def _from_run(mcmc: Any, rescore: bool) -> _Found:
     variables = samples if isinstance(samples, Mapping) else {}
     diverging = fields.get("diverging")
     model = (kernel.model, mcmc._args, mcmc._kwargs)
-    return _Found(position, scores, log_density, variables, diverging, free, *model)
+    return _ScoredDraws(position, scores, log_density, variables, diverging, free, *model)
 
 
 def _unconstrained(mcmc: Any, samples: PyTree, fields: Mapping[str, Any]) -> PyTree:
-    """The draws in the space of the sampler, by the shortest way that there is."""
+    """Compute the unconstrained draws of the sampler in the cheapest way available."""
     kernel, sites = mcmc.sampler, mcmc.last_state.z
     if isinstance(sites, Mapping) and all(f"z.{name}" in fields for name in sites):
         return {name: np.asarray(fields[f"z.{name}"]) for name in sorted(sites)}
@@ -228,22 +228,24 @@ def _unconstrained(mcmc: Any, samples: PyTree, fields: Mapping[str, Any]) -> PyT
         fields_needed = ", ".join(f'"z.{name}"' for name in sites)
         raise ValueError(
             "the draws of some sites were dropped or changed by a postprocess_fn, so the unconstrained "
-            f'ones cannot be told: keep them by mcmc.run(..., extra_fields=("z_grad", {fields_needed})).'
+            f'ones cannot be computed: keep them by mcmc.run(..., extra_fields=("z_grad", {fields_needed})).'
         )
     latent = {name: samples[name] for name in sorted(sites)}
     transforms = _kept_transforms(kernel)
     if transforms is not None:
-        return over_draws(lambda one: {k: transforms[k].inv(v) for k, v in one.items()}, latent)
+        return over_draws(
+            lambda draw: {name: transforms[name].inv(x) for name, x in draw.items()}, latent
+        )
     return _traced(kernel.model, mcmc._args, mcmc._kwargs, latent)
 
 
 def _kept_transforms(kernel: Any) -> Mapping[str, Any] | None:
-    """The kernel's transforms to the constrained space, if they are the same for all draws."""
+    """Return the kernel's transforms to the constrained space if they are the same for all draws."""
     transforms = getattr(kernel, "_inv_transforms", None)
     if transforms is None or getattr(kernel, "_dynamic_support", True):
         return None
     arrays = [a for a in jax.tree.leaves(transforms) if isinstance(a, jax.Array | np.ndarray)]
-    return None if arrays else transforms  # an array may be the value of a site, at the first draw
+    return None if arrays else transforms  # an array may be the value of a site at the first draw
 
 
 def _traced(
@@ -253,7 +255,7 @@ def _traced(
     from numpyro.infer.util import unconstrain_fn
 
     seeded = seed(model, 0)  # for random keys inside the model: every latent site is given
-    return over_draws(lambda one: unconstrain_fn(seeded, args, kwargs, one), latent)
+    return over_draws(lambda draw: unconstrain_fn(seeded, args, kwargs, draw), latent)
 
 
 def _potential(mcmc: Any) -> Callable[[PyTree], Any]:
@@ -278,7 +280,7 @@ def _from_draws(
     samples: Mapping[str, Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> _Found:
+) -> _ScoredDraws:
     from numpyro.handlers import seed
     from numpyro.infer.util import constrain_fn
 
@@ -296,20 +298,20 @@ def _from_draws(
             return constrain_fn(seed(model, 0), args, kwargs, z, return_deterministic=True)
 
         variables = {**over_draws(every_site, position), **variables}
-    return _Found(position, scores, log_density, variables, None, False, model, args, kwargs)
+    return _ScoredDraws(position, scores, log_density, variables, None, False, model, args, kwargs)
 
 
-def _log_likelihood(found: _Found) -> dict[str, np.ndarray]:
+def _log_likelihood(scored: _ScoredDraws) -> dict[str, np.ndarray]:
     from numpyro.infer import log_likelihood
 
-    model, args, kwargs = found.model, found.args, found.kwargs
+    model, args, kwargs = scored.model, scored.args, scored.kwargs
     if model is None:
         raise ValueError(
             "a sampler of a bare potential_fn has no observations: leave out log_likelihood."
         )
-    latent = {name: found.variables[name] for name in found.position}
+    latent = {name: scored.variables[name] for name in scored.position}
     return over_draws(
-        lambda one: log_likelihood(model, one, *args, batch_ndims=0, **kwargs), latent
+        lambda draw: log_likelihood(model, draw, *args, batch_ndims=0, **kwargs), latent
     )
 
 

@@ -1,9 +1,10 @@
+"""Convert a trace of nutpie to a sample."""
+
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data import Sample
-from ..data._variables import element
+from ..data import Sample, element
 from ._stan_names import parse_column
 from ._stored import GROUPS, has_scores, open_tree, stored
 
@@ -18,20 +19,19 @@ or, from PyMC,
       nuts_sampler_kwargs={"store_gradient": True},
       idata_kwargs={"include_transformed": True},
   )
-For a trace of a PyMC model that is already there, from_pymc(model, trace) computes them from the model."""
+For an existing trace of a PyMC model, from_pymc(model, trace) computes them from the model."""
 
 
 def from_nutpie(trace: Any) -> Sample:
-    r"""A sample from nutpie, whose scores $\nabla \log \pi(x)$ were kept while it sampled.
+    r"""Create a sample from a trace of nutpie that stored the scores $\nabla \log \pi(x)$.
 
-    Nothing is computed and no model is called, so neither nutpie nor PyMC needs to be installed. Draws of
-    the warm-up are left out. The names of columns are those of nutpie's coordinate
-    `unconstrained_parameter`; an element is written `beta[0]` instead of `beta_0` (or of Stan's
-    `beta.1`) where the variables of the trace show that it is one, and Stan's `tau` is `tau_free__` where it
-    holds the logarithm of tau.
+    Nothing is computed and no model is called, so neither nutpie nor PyMC needs to be installed. Warm-up
+    draws are left out. The names of columns are those of nutpie's coordinate `unconstrained_parameter`;
+    an element is written `beta[0]` instead of `beta_0` (or Stan's `beta.1`) where the variables of the trace
+    show that it is one, and Stan's `tau` is `tau_free__` where it holds the logarithm of tau.
 
     Args:
-        trace: what `nutpie.sample(..., store_gradient=True, store_unconstrained=True)` returned, for a
+        trace: the result of `nutpie.sample(..., store_gradient=True, store_unconstrained=True)` for a
             PyMC or a Stan model; or the zarr store that it wrote, as a path or as the
             `nutpie.zarr_store.LocalStore` it was given.
 
@@ -47,37 +47,41 @@ def from_nutpie(trace: Any) -> Sample:
     tree = open_tree(trace)
     if not has_scores(tree):
         raise ValueError(f"this trace holds no scores with its unconstrained draws. {HOW}")
-    found = stored(tree)
-    names = _name(found.names, found.draws, tree)
+    sample = stored(tree)
+    names = _name(sample.names, sample.draws, tree)
     return Sample(
-        found.draws,
-        found.scores,
+        sample.draws,
+        sample.scores,
         names,
-        diverging=found.diverging,
+        diverging=sample.diverging,
         variables=tree,
-        log_density=found.log_density,
+        log_density=sample.log_density,
         verified=True,
     )
 
 
 def _name(columns: tuple[str, ...], draws: np.ndarray, tree: "xarray.DataTree") -> tuple[str, ...]:
-    """The names of columns, elements in brackets where this is no guess.
+    """Name the columns, with elements in brackets where the trace confirms them.
 
     A name such as `beta_0` may be that of a scalar. It is an element if the trace has a variable
-    `beta` whose element 0 has the very values of the column.
+    `beta` whose element 0 has exactly the values of the column.
     """
     ends = [0, -1]
-    spelled: dict[str, list[tuple[str, np.ndarray]]] = {}
+    by_spelling: dict[str, list[tuple[str, np.ndarray]]] = {}
     for name, values in _variables(tree, columns, ends).items():
         for index in np.ndindex(*values.shape[2:]):
-            one = (element(name, index), values[..., *index])
+            labelled = (element(name, index), values[..., *index])
             for spelling in _spellings(name, index):
-                spelled.setdefault(spelling, []).append(one)
+                by_spelling.setdefault(spelling, []).append(labelled)
     constrained = tree["posterior"].data_vars if "posterior" in tree.children else {}
     names = []
     for i, column in enumerate(columns):
-        here = draws[:, ends, i]
-        same = {label for label, values in spelled.get(column, ()) if np.array_equal(values, here)}
+        column_values = draws[:, ends, i]
+        same = {
+            label
+            for label, values in by_spelling.get(column, ())
+            if np.array_equal(values, column_values)
+        }
         variable, index = parse_column(column)
         if len(same) == 1:
             names.append(same.pop())
@@ -89,7 +93,7 @@ def _name(columns: tuple[str, ...], draws: np.ndarray, tree: "xarray.DataTree") 
 
 
 def _spellings(name: str, index: tuple[int, ...]) -> set[str]:
-    """How nutpie writes an element of a PyMC variable, and of a Stan variable."""
+    """List the names that nutpie gives to an element of a PyMC variable, and of a Stan variable."""
     if not index:
         return {name}
     return {
@@ -101,7 +105,7 @@ def _spellings(name: str, index: tuple[int, ...]) -> set[str]:
 def _variables(
     tree: "xarray.DataTree", columns: tuple[str, ...], draws: list[int]
 ) -> dict[str, np.ndarray]:
-    """A few draws of the variables that a column may be named after."""
+    """Read a few draws of the variables that a column may be named after."""
     groups = [tree[group].dataset for group in GROUPS if group in tree.children]
     return {
         str(name): group[name].transpose("chain", "draw", ...).isel(draw=draws).values

@@ -1,4 +1,4 @@
-"""From PyMC."""
+"""Convert a PyMC model and its trace to a sample."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,44 +8,46 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
-from .._precision import precision
+from .._numerics import precision
 from .._require import require
-from ..data import Sample
-from ..data._variables import element
+from ..data import Sample, element
 from ._stored import STATS, has_scores, open_tree, stored, stored_divergences, stored_log_density
 
 if TYPE_CHECKING:
     import xarray
 
 
-class Functions(NamedTuple):
-    """Of arrays (n, ...), one for each variable, in the model's order."""
+class ModelFunctions(NamedTuple):
+    """Compiled functions of a model; they take arrays (n, ...), one for each variable, in its order."""
 
     unconstrain: Callable[..., list[np.ndarray]]
     density: Callable[..., list[np.ndarray]]  # log density (n,) and score (n, dim)
 
 
-_KEPT: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Functions]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[Any, tuple[tuple[Any, ...], ModelFunctions]] = WeakKeyDictionary()
 
 
-def compiled(model: Any, backend: str) -> Functions:
-    """The functions of a model, compiled once; a model that was changed since is compiled anew.
+def compiled_functions(model: Any, backend: str) -> ModelFunctions:
+    """Compile the functions of a model, or reuse them if the model has not changed.
 
-    PyTensor's own functions read data containers, which are shared variables, at every call; jax has
+    PyTensor's functions read data containers, which are shared variables, at every call; jax compiles
     them as constants.
     """
-    parts = (backend, *model.basic_RVs, *model.value_vars, *model.potentials)
+    identity = (backend, *model.basic_RVs, *model.value_vars, *model.potentials)
     if backend == "jax":
-        parts += tuple(one.get_value(borrow=True) for one in model.data_vars)
-    kept = _KEPT.get(model)
-    if kept is None or list(map(id, kept[0])) != list(map(id, parts)):
+        identity += tuple(data.get_value(borrow=True) for data in model.data_vars)
+    cached = _CACHE.get(model)
+    if cached is None or list(map(id, cached[0])) != list(map(id, identity)):
         over_draws = BACKENDS[backend]
-        _KEPT[model] = kept = (parts, Functions(*(over_draws(*one) for one in _graphs(model))))
-    return kept[1]
+        _CACHE[model] = cached = (
+            identity,
+            ModelFunctions(*(over_draws(*graph) for graph in _graphs(model))),
+        )
+    return cached[1]
 
 
 def _graphs(model: Any) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Inputs and outputs at one point: of the transforms, and of the density."""
+    """Yield inputs and outputs, at one point, of the transforms and then of the density."""
     from pytensor.graph.replace import clone_replace
 
     points = {rv: rv.type(rv.name) for rv in model.free_RVs}
@@ -53,7 +55,7 @@ def _graphs(model: Any) -> Iterator[tuple[list[Any], list[Any]]]:
     for rv, point in points.items():
         transform = model.rvs_to_transforms[rv]
         values.append(point if transform is None else transform.forward(point, *rv.owner.inputs))
-    # Bounds may depend on other variables of the model, which are at their points as well.
+    # Bounds may depend on other variables of the model, which are replaced by their points too.
     yield list(points.values()), clone_replace(values, replace=points, rebuild_strict=False)
     yield model.value_vars, [model.logp(), model.dlogp()]
 
@@ -61,7 +63,7 @@ def _graphs(model: Any) -> Iterator[tuple[list[Any], list[Any]]]:
 def _by_numpy(inputs: list[Any], outputs: list[Any]) -> Callable[..., list[np.ndarray]]:
     from pytensor.compile.mode import Mode
 
-    # all rewrites that keep digits, and none that is made for a compiler
+    # all rewrites that improve accuracy, and none meant for a compiler
     mode = Mode(linker="py", optimizer="fast_run").excluding("fusion", "inplace")
     return _by_pytensor(inputs, outputs, mode)
 
@@ -76,20 +78,20 @@ def _by_pytensor(
     from pytensor.graph.replace import vectorize_graph
 
     pytensor = require("pytensor", extra="pymc")
-    many = [  # nameless, because PyTensor refuses some names, such as "half"
-        pytensor.tensor.tensor(dtype=one.dtype, shape=(None, *one.type.shape)) for one in inputs
+    many = [  # without names, because PyTensor refuses some, such as "half"
+        pytensor.tensor.tensor(dtype=x.dtype, shape=(None, *x.type.shape)) for x in inputs
     ]
     batched = vectorize_graph(outputs, dict(zip(inputs, many, strict=True)))
     return pytensor.function(many, batched, mode=mode, on_unused_input="ignore")
 
 
 def _by_jax(inputs: list[Any], outputs: list[Any]) -> Callable[..., list[np.ndarray]]:
-    jax.devices()  # PyMC's module asks for a hundred of them, which then has no effect
+    jax.devices()  # before PyMC's module, which would request a hundred devices
     from pymc.sampling.jax import get_jaxified_graph
 
     with precision(np.float64):  # constants of the graph become arrays of jax here
-        one = get_jaxified_graph(inputs=inputs, outputs=outputs)
-    many = jax.jit(jax.vmap(one))
+        at_one_draw = get_jaxified_graph(inputs=inputs, outputs=outputs)
+    many = jax.jit(jax.vmap(at_one_draw))
 
     def evaluate(*points: np.ndarray) -> list[np.ndarray]:
         with precision(np.float64):
@@ -101,7 +103,7 @@ def _by_jax(inputs: list[Any], outputs: list[Any]) -> Callable[..., list[np.ndar
 BACKENDS = {"numpy": _by_numpy, "numba": _by_numba, "jax": _by_jax}
 
 
-NEAR = 1e-3  # of the spread of log densities: other data, or another model, are far beyond it
+NEAR = 1e-3  # of the range of log densities: other data or another model differ by far more
 
 
 def from_pymc(
@@ -111,35 +113,35 @@ def from_pymc(
     backend: Literal["numpy", "numba", "jax"] = "numpy",
     check: bool = True,
 ) -> Sample:
-    r"""A sample from PyMC: a model and any trace of it.
+    r"""Create a sample from a PyMC model and any trace of it.
 
-    **Free.** If nutpie kept the scores they are read, and the density is not evaluated. It keeps them after
+    **Free.** If nutpie stored the scores they are read, and the density is not evaluated. It stores them with
     `pm.sample(nuts_sampler="nutpie", nuts_sampler_kwargs={"store_gradient": True},
     idata_kwargs={"include_transformed": True})`.
 
-    **Recomputed.** From any other trace each variable $\theta$ is taken to the unconstrained space,
-    $x = T(\theta)$ with the transform $T$ that the model has for it, and the scores are those of
+    **Recomputed.** From any other trace each variable $\theta$ is mapped to the unconstrained space,
+    $x = T(\theta)$ with its transform $T$ in the model, and the scores are those of
 
     $$\log \pi(x) = \log p(T^{-1}(x), y) + \log |\det \partial T^{-1}(x) / \partial x|,$$
 
-    PyMC's own gradient at all draws at once. It is compiled on the first call for a model, and the next
-    call for the same model does not compile.
+    PyMC's own gradient at all draws at once. It is compiled on the first call for a model and reused by
+    later calls for the same model.
 
     Args:
         model: the `pm.Model` that was sampled, with the data it had then.
-        idata: its trace, by whatever sampler: what `pm.sample` returned, or the netCDF file or zarr store
-            that it was saved to.
-        backend: what evaluates the gradient. `"numpy"` compiles nothing: a second or a few, however
-            few the draws; matrices are factorised draw by draw. `"jax"` compiles in seconds and is the
+        idata: its trace, by any sampler: the result of `pm.sample`, or the netCDF file or zarr store that it
+            was saved to.
+        backend: what evaluates the gradient. `"numpy"` compiles nothing, but takes a few seconds even for
+            few draws; matrices are factorised draw by draw. `"jax"` compiles in seconds and is the
             fastest on many draws, but not every model can be written in jax, and PyTensor then sets
             `jax_enable_x64` for the whole process, as it does whenever PyMC uses jax. `"numba"` is PyMC's
             own, as fast, and compiles for up to minutes.
-        check: whether to compare the model's log density with the one that the sampler left in the trace,
-            which tells of data that were changed in between. A trace of several step methods may have the
-            density of a point between two of them: turn it off there.
+        check: whether to compare the model's log density with the one that the sampler stored in the
+            trace, which detects data that were changed in between. Turn it off for a trace of several
+            step methods, which may hold the density of a point between two of them.
 
     Columns are in the order of `model.value_vars` and have their names: `beta[1]`, `tau_log__`,
-    `w_simplex__[0]`. The variables, asked for by name, are those of the trace.
+    `w_simplex__[0]`. The variables to request by name are those of the trace.
 
     Example::
 
@@ -158,18 +160,18 @@ def from_pymc(
         tree = tree.parent or tree
     _refuse_discrete(model)
     if has_scores(tree):
-        found = stored(tree)
-        layout = _match(found.names, [value.name for value in model.value_vars])
+        sample = stored(tree)
+        layout = _match(sample.names, [value.name for value in model.value_vars])
         if layout is not None:
             order, names = layout
-            draws, scores = found.draws[..., order], found.scores[..., order]
+            draws, scores = sample.draws[..., order], sample.scores[..., order]
             return Sample(
                 draws,
                 scores,
                 names,
-                diverging=found.diverging,
+                diverging=sample.diverging,
                 variables=tree,
-                log_density=found.log_density,
+                log_density=sample.log_density,
                 verified=True,
             )
     draws, scores, log_density, names = _recompute(model, tree, backend, check)
@@ -190,26 +192,26 @@ def _refuse_discrete(model: Any) -> None:
         raise ValueError(
             f"the model has discrete variables, {', '.join(discrete)}, and a log density has no gradient in "
             "them: sum them out, by pymc_extras.marginalize(model, names) or by a mixture distribution such "
-            "as pm.Mixture, and sample what is left."
+            "as pm.Mixture, and sample the remaining variables."
         )
 
 
 def _match(columns: tuple[str, ...], values: list[str]) -> tuple[list[int], list[str]] | None:
-    """Where the columns of the model's value variables are, in the model's order, and their names.
+    """Find the columns of the model's value variables, in the model's order, and their names.
 
-    nutpie's order differs between its backends, so columns go by their names; None if those of the
-    trace are not the model's.
+    The order of nutpie differs between its backends, so columns are matched by name; None if the names
+    in the trace are not those of the model.
     """
     order, names = [], []
     for value in values:
-        here = {}
+        positions = {}
         for i, column in enumerate(columns):
             if column == value:
-                here[()] = i
+                positions[()] = i
             elif match := re.fullmatch(re.escape(value) + r"(?:_([\d.]+)|\[([\d, ]+)\])", column):
-                here[tuple(int(k) for k in re.findall(r"\d+", match[1] or match[2]))] = i
-        order += [here[index] for index in sorted(here)]
-        names += [element(value, index) for index in sorted(here)]
+                positions[tuple(int(k) for k in re.findall(r"\d+", match[1] or match[2]))] = i
+        order += [positions[index] for index in sorted(positions)]
+        names += [element(value, index) for index in sorted(positions)]
     return (order, names) if sorted(order) == list(range(len(columns))) else None
 
 
@@ -228,7 +230,7 @@ def _recompute(
         _check_shape(rv, values.shape[2:])
     chains, length = series[0].shape[:2]
     points = [values.reshape(chains * length, *values.shape[2:]) for values in series]
-    unconstrain, density = compiled(model, backend)
+    unconstrain, density = compiled_functions(model, backend)
     unconstrained = unconstrain(*points)
     _check_finite(model, unconstrained)
     log_density, scores = density(*unconstrained)
@@ -248,14 +250,14 @@ def _series(array: "xarray.DataArray") -> np.ndarray:
     return np.asarray(array.transpose("chain", "draw", ...).values)
 
 
-def _check_shape(rv: Any, found: tuple[int, ...]) -> None:
+def _check_shape(rv: Any, shape: tuple[int, ...]) -> None:
     wanted = rv.type.shape  # None where the model leaves a length open
-    fits = len(found) == len(wanted) and all(
-        w in (None, f) for w, f in zip(wanted, found, strict=True)
+    fits = len(shape) == len(wanted) and all(
+        w in (None, f) for w, f in zip(wanted, shape, strict=True)
     )
     if not fits:
         raise ValueError(
-            f"{rv.name} has shape {found} in the trace and {wanted} in the model: give the model that was "
+            f"{rv.name} has shape {shape} in the trace and {wanted} in the model: give the model that was "
             "sampled, with the data it had then."
         )
 
@@ -274,15 +276,15 @@ def _check_finite(model: Any, unconstrained: list[np.ndarray]) -> None:
 def _check_density(stats: "xarray.Dataset", log_density: np.ndarray) -> None:
     """Refuse a trace whose log densities are not the model's, up to a constant and a sign.
 
-    Some samplers leave out constants, and some keep the potential energy under that name.
+    Some samplers omit constants, and some store the potential energy under that name.
     """
-    kept = stored_log_density(stats)
-    if kept is None:
+    recorded = stored_log_density(stats)
+    if recorded is None:
         return
-    off = min(np.ptp(kept.ravel() - log_density), np.ptp(kept.ravel() + log_density))
-    if not off <= NEAR * max(np.ptp(log_density), 1.0):
+    difference = min(np.ptp(recorded.ravel() - log_density), np.ptp(recorded.ravel() + log_density))
+    if not difference <= NEAR * max(np.ptp(log_density), 1.0):
         raise ValueError(
             "the log densities in the trace differ from those of the model, by up to "
-            f"{off:.3g} beyond a constant: give the model that was sampled, with the data it had "
+            f"{difference:.3g} beyond a constant: give the model that was sampled, with the data it had "
             "then (pm.set_data), or check=False if several step methods shared the work."
         )

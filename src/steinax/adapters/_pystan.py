@@ -1,3 +1,5 @@
+"""Convert a fit of PyStan 3 to a sample."""
+
 import json
 from collections.abc import Sequence
 from math import ceil
@@ -6,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..data import Sample
-from ._stan_names import as_dataset, diagnostic_size, model_columns, name_unconstrained
+from ._stan_names import diagnostic_size, model_columns, name_unconstrained, stan_dataset
 
 
 def from_pystan(fit: Any) -> Sample:
-    r"""A sample from a fit of PyStan 3.
+    r"""Create a sample from a fit of PyStan 3.
 
-    Scores cost nothing: PyStan keeps, for each draw, the unconstrained parameters $u$ and
+    Scores cost nothing: PyStan stores, for each draw, the unconstrained parameters $u$ and
     $g = -\nabla_u \log \pi(u)$, the gradient of the potential, so the score is $-g$. They are in
     `fit.stan_outputs`, under the topic `diagnostic`, and no model is called.
 
@@ -21,7 +23,7 @@ def from_pystan(fit: Any) -> Sample:
     parameter they belong to are called `tau_free__`. Warm-up draws are left out.
 
     Args:
-        fit: what `sample` or `hmc_nuts_diag_e_adapt` of a PyStan model returned.
+        fit: the result of `sample` or `hmc_nuts_diag_e_adapt` of a PyStan model.
 
     Example::
 
@@ -32,8 +34,8 @@ def from_pystan(fit: Any) -> Sample:
     """
     if not hasattr(fit, "stan_outputs"):
         raise TypeError(
-            f"a {type(fit).__name__} is no fit of PyStan 3: give what posterior.sample(...) returned. For "
-            "CmdStanPy there is from_cmdstan."
+            f"a {type(fit).__name__} is not a fit of PyStan 3: give the result of posterior.sample(...). For "
+            "CmdStanPy use from_cmdstan."
         )
     diagnostics, draws = _read(fit, "diagnostic"), _read(fit, "sample")
     dim = diagnostic_size(diagnostics.columns)
@@ -44,8 +46,8 @@ def from_pystan(fit: Any) -> Sample:
         )
     values = diagnostics.values[..., -3 * dim :]
     unconstrained, scores = values[..., :dim], -values[..., 2 * dim :]
-    own = model_columns(draws.columns)
-    posterior = as_dataset(own, draws.values[..., -len(own) :])
+    variables = model_columns(draws.columns)
+    posterior = stan_dataset(variables, draws.values[..., -len(variables) :])
     names = name_unconstrained(model_columns(diagnostics.columns)[:dim], unconstrained, posterior)
     diverging = diagnostics.values[..., diagnostics.columns.index("divergent__")] > 0
     return Sample(
@@ -65,7 +67,7 @@ class _Output(NamedTuple):
 
 
 def _read(fit: Any, topic: str) -> _Output:
-    """The draws of all chains under one topic, the warm-up left out."""
+    """Read the draws of all chains under one topic, without the warm-up."""
     chains = [_parse(output, topic) for output in fit.stan_outputs]
     warmup = ceil(fit.num_warmup / fit.num_thin) if fit.save_warmup else 0
     wanted = warmup + ceil(fit.num_samples / fit.num_thin)
@@ -80,7 +82,7 @@ def _read(fit: Any, topic: str) -> _Output:
 
 
 def _parse(output: bytes, topic: str) -> tuple[list[str], list[list[float]]]:
-    """Names and rows of one chain. Lines are JSON, and those of other topics are left unread."""
+    """Parse the names and rows of one chain: lines of JSON, of which those of other topics are skipped."""
     mark = f'"topic":"{topic}","values":{{'.encode()
     lines = [line for line in output.splitlines() if mark in line]
     if not lines:
@@ -89,6 +91,6 @@ def _parse(output: bytes, topic: str) -> tuple[list[str], list[list[float]]]:
     columns = [name for name, _ in pairs]
     if len(set(columns)) == len(columns):
         return columns, [list(json.loads(line)["values"].values()) for line in lines]
-    # Parameters called x and p_x: the momentum of the first has the name of the second.
-    outer = (dict(json.loads(line, object_pairs_hook=list)) for line in lines)
-    return columns, [[value for _, value in one["values"]] for one in outer]
+    # With parameters x and p_x, the momentum of the first has the name of the second.
+    records = (dict(json.loads(line, object_pairs_hook=list)) for line in lines)
+    return columns, [[value for _, value in record["values"]] for record in records]

@@ -1,4 +1,4 @@
-"""Draws held in pytrees: their columns, the names of these, and the model's own quantities."""
+"""Draws in pytrees: their columns and column names, and functions evaluated at every draw."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,33 +6,32 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .._precision import reads_single, to_numpy, widest
+from .._numerics import reads_single, to_numpy, widest
 from .._types import PyTree
-from ..data._sample import as_reals
-from ..data._variables import element
+from ..data import as_reals, element
 
 if TYPE_CHECKING:
     import xarray
 
-MEMORY = 2**28  # bytes that the intermediate results of one batch of draws may take, roughly
+MEMORY = 2**28  # approximate bytes of the intermediate results of one batch of draws
 
 
 def leaves(tree: PyTree, what: str) -> dict[str, np.ndarray]:
-    """The arrays of a tree by name, each (chain, draw, ...), in the order of `ravel_pytree`."""
+    """Collect the arrays of a tree by name, each (chain, draw, ...), in the order of `ravel_pytree`."""
     pairs, _ = jax.tree.flatten_with_path(tree)
     arrays = {_name(path): as_reals(leaf, what) for path, leaf in pairs}
     shapes = {array.shape[:2] for array in arrays.values()}
     if len(shapes) != 1 or any(array.ndim < 2 for array in arrays.values()):
-        found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        listing = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise ValueError(
-            f"{what} have shapes that do not all start with the same (chain, draw): {found or 'none'}. "
+            f"{what} have shapes that do not all start with the same (chain, draw): {listing or 'none'}. "
             "Give each as (chain, draw, ...); for one chain add an axis: array[None]."
         )
     return arrays
 
 
-def columns(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """All numbers of a draw side by side: (chain, draw, dim)."""
+def flat_columns(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Concatenate all numbers of a draw: (chain, draw, dim)."""
     return np.concatenate(
         [np.reshape(array, (*array.shape[:2], -1)) for array in arrays.values()], axis=-1
     ).astype(np.float64)
@@ -41,12 +40,12 @@ def columns(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 def column_names(
     position: Mapping[str, np.ndarray], variables: Mapping[str, Any], known: bool = True
 ) -> list[str]:
-    """A name for each column: never that of a variable with other values.
+    """Name each column, never after a variable with other values.
 
     Args:
         position: unconstrained draws, by name.
-        variables: the model's own quantities, by name.
-        known: whether a name that is no variable's may be kept.
+        variables: the quantities of the model, by name.
+        known: whether a name that is not a variable may be kept.
     """
     names = []
     for name, array in position.items():
@@ -57,27 +56,27 @@ def column_names(
 
 
 def over_draws(fn: Callable[[PyTree], PyTree], tree: PyTree) -> PyTree:
-    """`fn` of each draw of a tree with leaves (chain, draw, ...), compiled, in float64."""
+    """Evaluate `fn` at each draw of a tree with leaves (chain, draw, ...), compiled, in float64."""
     flat, chains = _flat(tree)
 
     def compute() -> PyTree:
         if reads_single(fn, jax.tree.map(lambda leaf: leaf[0], flat)):
             jax.clear_caches()
-        return to_numpy(compiled(fn, flat)(flat))
+        return to_numpy(compiled_over_draws(fn, flat)(flat))
 
     values = widest(compute, np.float64)
     return jax.tree.map(lambda leaf: leaf.reshape(*chains, *leaf.shape[1:]), values)
 
 
-def compiled(fn: Callable[[PyTree], PyTree], flat: PyTree) -> Callable[[PyTree], PyTree]:
-    """`fn` over leaves (n, ...), in batches that fit in memory.
+def compiled_over_draws(fn: Callable[[PyTree], PyTree], flat: PyTree) -> Callable[[PyTree], PyTree]:
+    """Compile `fn` over leaves (n, ...), in batches that fit in memory.
 
-    It is compiled anew for every call: functions often read data that are changed later, and a
-    compiled one would go on with the old.
+    It is compiled for every call: functions often read data that are changed later, and a function
+    compiled before would use the old data.
     """
     count = jax.tree.leaves(flat)[0].shape[0]
     size = max(1, min(count, MEMORY // max(1, _bytes(fn, jax.tree.map(lambda a: a[0], flat)))))
-    return jax.jit(lambda all_: jax.lax.map(fn, all_, batch_size=size)).lower(flat).compile()
+    return jax.jit(lambda draws: jax.lax.map(fn, draws, batch_size=size)).lower(flat).compile()
 
 
 def dataset(
@@ -85,7 +84,7 @@ def dataset(
     dims: Mapping[str, Sequence[str]] | None,
     coords: Mapping[str, Any] | None,
 ) -> "xarray.DataTree":
-    """Groups of arrays (chain, draw, ...) as a DataTree, with the names of axes and their labels."""
+    """Convert groups of arrays (chain, draw, ...) to a DataTree, with names and labels of their axes."""
     from arviz_base import from_dict
 
     return from_dict(
@@ -97,8 +96,8 @@ def dataset(
     )
 
 
-def constrained(constrain: Callable[[PyTree], Any], tree: PyTree) -> dict[str, np.ndarray]:
-    """The dict that the user's `constrain` gives for each draw, as arrays (chain, draw, ...)."""
+def constrained_draws(constrain: Callable[[PyTree], Any], tree: PyTree) -> dict[str, np.ndarray]:
+    """Evaluate the user's `constrain` at each draw: a dict of arrays (chain, draw, ...)."""
 
     def checked(position: PyTree) -> dict[str, Any]:
         values = constrain(position)
@@ -121,15 +120,15 @@ def constrained(constrain: Callable[[PyTree], Any], tree: PyTree) -> dict[str, n
 def quantities(
     constrain: Callable[[PyTree], Any] | None, draws: PyTree, position: Mapping[str, np.ndarray]
 ) -> Mapping[str, np.ndarray]:
-    """What is asked for by name: what the user's `constrain` gives, or else the entries of a dict of draws.
+    """Collect the quantities to request by name: those of `constrain`, or the entries of a dict of draws.
 
     Args:
-        constrain: as in `constrained`.
+        constrain: as in `constrained_draws`.
         draws: with leaves (chain, draw, ...).
-        position: the same, by name.
+        position: the leaves of `draws`, by name.
     """
     if constrain is not None:
-        return constrained(constrain, draws)
+        return constrained_draws(constrain, draws)
     return position if isinstance(draws, Mapping) else {}
 
 
@@ -147,8 +146,8 @@ def _flat(tree: PyTree) -> tuple[PyTree, tuple[int, int]]:
     return jax.tree.map(flatten, tree), (chains[0], chains[1])
 
 
-def _bytes(fn: Callable[[PyTree], PyTree], one: PyTree) -> int:
-    """What the intermediate results for one draw take, if none is reused."""
-    jaxpr = jax.make_jaxpr(fn)(one).jaxpr
-    made = [variable.aval for equation in jaxpr.eqns for variable in equation.outvars]
-    return sum(getattr(aval, "size", 1) * 8 for aval in made)
+def _bytes(fn: Callable[[PyTree], PyTree], draw: PyTree) -> int:
+    """Count the bytes of the intermediate results for one draw, if none is reused."""
+    jaxpr = jax.make_jaxpr(fn)(draw).jaxpr
+    results = [variable.aval for equation in jaxpr.eqns for variable in equation.outvars]
+    return sum(getattr(aval, "size", 1) * 8 for aval in results)

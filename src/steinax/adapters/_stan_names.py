@@ -1,4 +1,4 @@
-"""Stan's flat columns, `theta.1` and `L.2.1`, as variables with a shape and names people know."""
+"""Convert Stan's flat columns, `theta.1` and `L.2.1`, to variables with shapes and ArviZ's names."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..data._variables import element
+from ..data import element
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -15,7 +15,7 @@ _PART = re.compile(r"(?P<mark>[.:])(?P<word>\w+)")
 
 
 class Element(NamedTuple):
-    """One column: the variable that it belongs to, and where in it (zero-based)."""
+    """The variable that a column belongs to, and its zero-based index there."""
 
     variable: str
     place: tuple[int, ...]
@@ -27,46 +27,46 @@ class Element(NamedTuple):
 
 
 def parse_column(column: str) -> Element:
-    """The variable and the zero-based index of one of Stan's columns.
+    """Parse the name of one of Stan's columns into a variable and a zero-based index.
 
     Stan counts from 1 and joins by dots. The members of a tuple follow a colon, and the two parts of
-    a complex number have names: both become variables of their own, as a tuple has no one shape and
-    an estimate is a real number.
+    a complex number have names: these become separate variables, as the members of a tuple differ in
+    shape and an estimate is a real number.
 
     >>> parse_column("L.2.1").label
     'L[1, 0]'
     >>> parse_column("pair.3:2.1").label, parse_column("z.4.imag").label
     ('pair:2[2, 0]', 'z.imag[3]')
     """
-    parts = list(_PART.finditer(column))
-    variable = column[: parts[0].start()] if parts else column
+    matches = list(_PART.finditer(column))
+    variable = column[: matches[0].start()] if matches else column
     index = []
-    for part in parts:
-        if part["mark"] == "." and part["word"].isdecimal():
-            index.append(int(part["word"]) - 1)
+    for match in matches:
+        if match["mark"] == "." and match["word"].isdecimal():
+            index.append(int(match["word"]) - 1)
         else:
-            variable += part.group()
+            variable += match.group()
     return Element(variable, tuple(index))
 
 
 class Layout(NamedTuple):
-    """Where the elements of one variable are among the columns, in row-major order."""
+    """Columns of the elements of one variable, in row-major order, and its shape."""
 
     positions: np.ndarray
     shape: tuple[int, ...]
 
 
 def find_variables(columns: Sequence[str]) -> dict[str, Layout]:
-    """Each variable with its shape; elements go by their index, so Stan's column order is no matter.
+    """Find all variables with their shapes; elements are sorted by index, not by Stan's column order.
 
     >>> find_variables(["mu", "L.1.1", "L.2.1", "L.1.2", "L.2.2"])["L"]
     Layout(positions=array([1, 3, 2, 4]), shape=(2, 2))
     """
-    found: dict[str, dict[tuple[int, ...], int]] = {}
+    elements: dict[str, dict[tuple[int, ...], int]] = {}
     for position, column in enumerate(columns):
         variable, index = parse_column(column)
-        found.setdefault(variable, {})[index] = position
-    return {variable: _layout(variable, places) for variable, places in found.items()}
+        elements.setdefault(variable, {})[index] = position
+    return {variable: _layout(variable, places) for variable, places in elements.items()}
 
 
 def _layout(variable: str, places: dict[tuple[int, ...], int]) -> Layout:
@@ -80,8 +80,8 @@ def _layout(variable: str, places: dict[tuple[int, ...], int]) -> Layout:
     return Layout(np.array([places[index] for index in sorted(places)]), shape)
 
 
-def as_dataset(columns: Sequence[str], values: np.ndarray) -> "Dataset":
-    """Columns (chain, draw, column) as variables, dimensions and coordinates named as ArviZ does."""
+def stan_dataset(columns: Sequence[str], values: np.ndarray) -> "Dataset":
+    """Convert columns (chain, draw, column) to a Dataset, with dimensions named as in ArviZ."""
     import xarray
 
     variables, coordinates = (
@@ -99,15 +99,15 @@ def as_dataset(columns: Sequence[str], values: np.ndarray) -> "Dataset":
 def name_unconstrained(
     columns: Sequence[str], draws: np.ndarray, posterior: "Dataset | None"
 ) -> tuple[str, ...]:
-    """Names of the unconstrained columns: the model's own only for what the model has as it is.
+    """Name the unconstrained columns, with the suffix `_free__` for transformed variables.
 
-    Stan gives `tau` to the logarithm of tau as well, which here is `tau_free__`. A variable keeps
-    its name if all its columns equal those of the constrained variable.
+    Stan uses the name `tau` for the logarithm of tau as well, which here is `tau_free__`. A variable
+    keeps its name if all its columns equal those of the constrained variable.
 
     Args:
         columns: Stan's names of the unconstrained columns.
         draws: their values, (chain, draw, column).
-        posterior: the constrained variables; without them nothing is known to be untransformed.
+        posterior: the constrained variables; without them every variable gets the suffix.
     """
     unconstrained = find_variables(columns)
     kept = {
@@ -129,21 +129,21 @@ def _flat(values: np.ndarray) -> np.ndarray:
 
 
 def diagnostic_size(columns: Sequence[str]) -> int:
-    """The number of parameters if these columns are of a diagnostic table, else 0.
+    """Count the parameters if these columns are of a diagnostic table, else return 0.
 
-    Such a table has, after what belongs to the sampler, d values, d momenta `p_*` and d gradients
-    `g_*`. The prefixes alone do not tell: a parameter may itself be called `p_x` or `g_x`.
+    Such a table has, after the columns of the sampler, d values, d momenta `p_*` and d gradients
+    `g_*`. The prefixes are not sufficient: a parameter may itself be called `p_x` or `g_x`.
 
     >>> diagnostic_size(["lp__", "energy__", "mu", "g_x", "p_mu", "p_g_x", "g_mu", "g_g_x"])
     2
     """
     names = model_columns(columns)
-    size, rest = divmod(len(names), 3)
+    size, remainder = divmod(len(names), 3)
     values, momenta, gradients = names[:size], names[size : 2 * size], names[2 * size :]
     alike = momenta == [f"p_{n}" for n in values] and gradients == [f"g_{n}" for n in values]
-    return size if not rest and alike else 0
+    return size if not remainder and alike else 0
 
 
 def model_columns(columns: Sequence[str]) -> list[str]:
-    """The columns without the sampler's own in front, whose names end as none of a model may."""
+    """Remove the columns of the sampler, whose names end in `__`, which Stan reserves."""
     return [column for column in columns if not column.endswith("__")]

@@ -1,4 +1,4 @@
-"""From files and stores: netCDF, zarr, and ArviZ's trees."""
+"""Read samples and streams from netCDF files, zarr stores and ArviZ's DataTrees."""
 
 import os
 from collections.abc import Sequence
@@ -10,9 +10,7 @@ import numpy as np
 
 from .._require import require
 from ..auditing import audit as audit_scores
-from ..data import Sample, Stream
-from ..data._stream import lazy_sample
-from ..data._variables import AXES, in_chains
+from ..data import AXES, Sample, Stream, in_chains, lazy_sample
 
 if TYPE_CHECKING:
     import xarray
@@ -27,7 +25,7 @@ ORDER = "order_of_variables"  # an attribute of the groups of a zarr store
 
 
 def open_tree(source: Any) -> "xarray.DataTree":
-    """A DataTree: the one given, or that of a netCDF file or a zarr store, of which nothing is read yet."""
+    """Open a netCDF file or zarr store lazily as a DataTree; return a DataTree unchanged."""
     import xarray
 
     if isinstance(source, xarray.DataTree):
@@ -36,16 +34,16 @@ def open_tree(source: Any) -> "xarray.DataTree":
     source = _unwrapped(source)
     if not isinstance(source, (str, os.PathLike)):
         if hasattr(source, "list_dir") or type(source).__module__.startswith("zarr"):
-            return _open(source, "zarr")  # a store that is no path
+            return _open(source, "zarr")  # a store that is not a path
         raise TypeError(
-            f"a {type(source).__name__} is neither a DataTree nor a path: give what the sampler returned, or "
+            f"a {type(source).__name__} is neither a DataTree nor a path: give the result of the sampler, or "
             "the netCDF file or zarr store it was saved to."
         )
     path = Path(source)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}: check the path.")
     if path.suffix == ".csv" or (path.is_dir() and any(path.glob("*.csv"))):
-        raise ValueError(f"{path} is of CSV files: read those of CmdStan by from_cmdstan(path).")
+        raise ValueError(f"{path} holds CSV files: read those of CmdStan by from_cmdstan(path).")
     if path.is_dir() or path.suffix == ".zip":
         return _open(path, "zarr")
     require("h5py", extra="files")
@@ -53,13 +51,13 @@ def open_tree(source: Any) -> "xarray.DataTree":
 
 
 def _unwrapped(store: Any) -> Any:
-    """The path of a store of nutpie, which is obstore's; anything else as it is."""
+    """Return the path of an obstore `LocalStore`, which nutpie uses; anything else unchanged."""
     local = type(store).__name__ == "LocalStore" and hasattr(store, "prefix")
     return store.prefix if local else store
 
 
 def _check_axes(tree: "xarray.DataTree") -> None:
-    """Refuse draws of which `isel(chain=0)` has dropped an axis."""
+    """Refuse draws without the axes chain and draw, such as those after `isel(chain=0)`."""
     for name, node in {tree.name: tree, **tree.children}.items():
         group = node.dataset
         if name in (*GROUPS, STATS) and group.data_vars and not set(AXES) <= set(group.dims):
@@ -76,7 +74,7 @@ def _open(source: Any, engine: Any) -> "xarray.DataTree":
 
 
 def _in_order(tree: "xarray.DataTree") -> "xarray.DataTree":
-    """Variables as they were when they were saved: a zarr store lists them in any order."""
+    """Restore the order in which variables were saved: a zarr store lists them in any order."""
     import xarray
 
     def arranged(group: "xarray.Dataset") -> "xarray.Dataset":
@@ -89,13 +87,13 @@ def _in_order(tree: "xarray.DataTree") -> "xarray.DataTree":
 
 
 def has_scores(tree: "xarray.DataTree") -> bool:
-    """Whether draws and scores are stored."""
+    """Tell whether a tree holds unconstrained draws and scores."""
     return STATS in tree.children and {DRAWS, SCORES} <= set(tree[STATS].data_vars)
 
 
 def stored(tree: "xarray.DataTree") -> Sample:
-    """The sample of a tree that `has_scores`; its variables are the tree's own, unread."""
-    draws, scores, names, order = _placed(tree)
+    """Create the sample of a tree that `has_scores`; its variables are read lazily from the tree."""
+    draws, scores, names, order = _aligned(tree)
     scores = scores if order is None else scores[..., order]
     stats = tree[STATS].dataset
     variables = tree if "posterior" in tree.children else None
@@ -111,22 +109,22 @@ def stored(tree: "xarray.DataTree") -> Sample:
 
 
 def _is_verified(tree: "xarray.DataTree") -> bool:
-    """Whether the scores are known to be right: `save` wrote so, or nutpie computed them."""
-    kept = tree[STATS].attrs.get(VERIFIED)
-    if kept is not None:
-        return bool(kept)
+    """Tell whether the scores are known to be right: `save` recorded it, or nutpie computed them."""
+    recorded = tree[STATS].attrs.get(VERIFIED)
+    if recorded is not None:
+        return bool(recorded)
     return any(node.attrs.get("inference_library") == "nutpie" for node in tree.subtree)
 
 
 def stored_divergences(tree: "xarray.DataTree") -> np.ndarray | None:
-    """Which draws ended in a divergence, (chain, draw), where the sampler tells."""
+    """Read which draws ended in a divergence, (chain, draw), if the sampler stored it."""
     if STATS not in tree.children or "diverging" not in tree[STATS].dataset:
         return None
     return np.asarray(tree[STATS].dataset["diverging"].transpose("chain", "draw", ...).values)
 
 
 def stored_log_density(stats: "xarray.Dataset") -> np.ndarray | None:
-    """The log density of each draw, (chain, draw), where the sampler kept it."""
+    """Read the log density of each draw, (chain, draw), if the sampler stored it."""
     for name in LOG_DENSITY:
         if name in stats and set(stats[name].dims) == {"chain", "draw"}:
             return np.asarray(stats[name].transpose("chain", "draw").values)
@@ -136,31 +134,31 @@ def stored_log_density(stats: "xarray.Dataset") -> np.ndarray | None:
 def stored_stream(
     tree: "xarray.DataTree", draws: Any = None, scores: Any = None, block: int | None = None
 ) -> Stream:
-    """The stream of a tree that `has_scores`, of which nothing is read.
+    """Create the stream of a tree that `has_scores`, without reading its draws.
 
     Args:
         tree: with names and variables.
-        draws: the array itself, if it can be read in a better way than through the tree.
-        scores: the same.
+        draws: the array of draws, if there is a faster way to read it than through the tree.
+        scores: the array of scores, given together with `draws`.
         block: how many draws to read at once.
     """
-    ours, theirs, names, order = _placed(tree)
+    tree_draws, tree_scores, names, order = _aligned(tree)
     variables = tree if "posterior" in tree.children else None
-    arrays = (ours, theirs) if draws is None else (draws, scores)
+    arrays = (tree_draws, tree_scores) if draws is None else (draws, scores)
     source = lazy_sample(*arrays, names, variables, block, order)
     return Stream.of(replace(source, verified=_is_verified(tree)))
 
 
-def _placed(
+def _aligned(
     tree: "xarray.DataTree",
 ) -> tuple["xarray.DataArray", "xarray.DataArray", list[str] | None, list[int] | None]:
-    """Draws and scores (chain, draw, dim), names, and which column of the scores is whose."""
+    """Find draws and scores (chain, draw, dim), names, and the order of columns that aligns the scores."""
     stats = tree[STATS].dataset
-    draws, scores = (stats[one].transpose("chain", "draw", ...) for one in (DRAWS, SCORES))
-    names, order = _labels(draws) or _kept_elsewhere(tree, draws.shape[-1]), _labels(scores)
-    if names and order and sorted(names) == sorted(order):  # labels say which score is whose
-        place = [order.index(name) for name in names]
-        return draws, scores, names, None if place == sorted(place) else place
+    draws, scores = (stats[name].transpose("chain", "draw", ...) for name in (DRAWS, SCORES))
+    names, score_names = _labels(draws) or _kept_elsewhere(tree, draws.shape[-1]), _labels(scores)
+    if names and score_names and sorted(names) == sorted(score_names):  # align them by label
+        order = [score_names.index(name) for name in names]
+        return draws, scores, names, None if order == sorted(order) else order
     return draws, scores, names, None
 
 
@@ -170,7 +168,7 @@ def _labels(array: "xarray.DataArray") -> list[str] | None:
 
 
 def _kept_elsewhere(tree: "xarray.DataTree", dim: int) -> list[str] | None:
-    """In a zarr store of nutpie the names of columns are with the posterior, though the columns are not."""
+    """Find the names of columns in the other groups, where a zarr store of nutpie has them."""
     groups = (tree[group] for group in GROUPS if group in tree.children)
     for names in (group.coords[COLUMN].values for group in groups if COLUMN in group.coords):
         if len(names) == dim:
@@ -193,20 +191,20 @@ def from_arviz(data: Any, *, audit: bool = True, stream: Literal[False] = False)
 @overload
 def from_arviz(data: Any, *, audit: bool = True, stream: Literal[True]) -> Stream: ...
 def from_arviz(data: Any, *, audit: bool = True, stream: bool = False) -> Sample | Stream:
-    r"""A sample from a DataTree or a file that holds scores, whoever made it.
+    r"""Create a sample from a DataTree or a file that holds scores, from any source.
 
-    Read are `sample_stats["unconstrained_draw"]` and `sample_stats["gradient"]`, each (chain, draw, dim) with
-    a coordinate that names the columns: where nutpie puts them, and where `to_arviz` and `save` do. All
-    other variables are read when they are asked for by name. Because nothing is known of who made the tree,
-    the scores are audited: a wrong sign, columns out of order or constrained draws are refused, and the
-    repair is named.
+    Draws and scores are `sample_stats["unconstrained_draw"]` and `sample_stats["gradient"]`, each (chain,
+    draw, dim) with a coordinate that names the columns, as nutpie, `to_arviz` and `save` write them. All
+    other variables are read when they are requested by name. Because the origin of the tree is unknown, the
+    scores are audited: a wrong sign, columns out of order or constrained draws are refused, with an error
+    that says how to fix it.
 
     Args:
         data: a DataTree, or the path of a netCDF file or of a zarr store.
         audit: whether to audit the scores; `estimate` does so again.
-        stream: whether to leave draws and scores where they are and give a `Stream`, for files and trees of
+        stream: whether to leave draws and scores on disk and return a `Stream`, for files and trees of
             dask arrays that are larger than memory. Such a stream is audited by `estimate`. For zarr stores
-            there is `from_zarr`, which also sees chunks that are missing.
+            use `from_zarr`, which also detects missing chunks.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -216,8 +214,10 @@ def from_arviz(data: Any, *, audit: bool = True, stream: bool = False) -> Sample
     """
     tree = open_tree(data)
     if not has_scores(tree):
-        found = [one for one in (DRAWS, SCORES) if STATS in tree.children and one in tree[STATS]]
-        held = f"{found[0]!r} alone" if found else f"neither {DRAWS!r} nor {SCORES!r}"
+        present = [
+            name for name in (DRAWS, SCORES) if STATS in tree.children and name in tree[STATS]
+        ]
+        held = f"{present[0]!r} alone" if present else f"neither {DRAWS!r} nor {SCORES!r}"
         raise ValueError(f"{STATS} holds {held}, and both are needed. {HOW}")
     if stream:
         return stored_stream(tree)
@@ -235,22 +235,23 @@ def from_zarr(
     names: Sequence[str] | None = None,
     block: int | None = None,
 ) -> Stream:
-    r"""A stream of the draws and scores in a zarr store, of which nothing is read before it is used.
+    r"""Create a stream of the draws and scores in a zarr store, which are read when they are used.
 
-    Read are stores that nutpie or `save` wrote, with their names and variables, or two plain arrays. Chunks
-    that are missing, cut short or hold what is not finite raise a `CorruptChunkError` that names them; zarr
-    itself would give zeros for those that are missing.
+    The store is one that nutpie or `save` wrote, with names and variables, or holds two plain arrays. Chunks
+    that are missing, truncated or not finite raise a `CorruptChunkError` that names them; zarr itself would
+    give zeros for missing chunks.
 
     Args:
         store: a path, a store of zarr or of nutpie, or a group.
         draws: the name of the array of unconstrained draws $x_i$, (chain, draw, dim); by default
             `sample_stats/unconstrained_draw`, or `draws` if there is no such array.
-        scores: that of $\nabla \log \pi(x_i)$; by default `sample_stats/gradient`, or `scores`.
+        scores: the name of the array of scores $\nabla \log \pi(x_i)$; by default `sample_stats/gradient`, or
+            `scores`.
         names: of the dimensions, for two plain arrays.
         block: how many draws a reader holds at once; by default whole chunks of about 16 MB.
 
-    The draws of nutpie are in chunks of 16, which read at about a fifteenth of the speed of chunks of 16 MB
-    that are not compressed; there is a warning that says how to rewrite them.
+    The draws of nutpie are in chunks of 16, which are about fifteen times as slow to read as uncompressed
+    chunks of 16 MB; a warning says how to rewrite them.
 
     >>> import numpy as np, steinax as sx, tempfile
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -265,13 +266,13 @@ def from_zarr(
     group = store if isinstance(store, zarr.Group) else zarr.open_group(store, mode="r")
     if (draws is None) != (scores is None):
         raise ValueError("one of draws and scores is named: name both, or neither.")
-    kept = draws is None and f"{STATS}/{DRAWS}" in group and f"{STATS}/{SCORES}" in group
-    if kept:
+    is_sample = draws is None and f"{STATS}/{DRAWS}" in group and f"{STATS}/{SCORES}" in group
+    if is_sample:
         where = store if not isinstance(store, zarr.Group) else group.store
-        ours, theirs = group[f"{STATS}/{DRAWS}"], group[f"{STATS}/{SCORES}"]
-        return stored_stream(open_tree(where), ours, theirs, block)
+        stored_draws, stored_scores = group[f"{STATS}/{DRAWS}"], group[f"{STATS}/{SCORES}"]
+        return stored_stream(open_tree(where), stored_draws, stored_scores, block)
     draws, scores = draws or "draws", scores or "scores"
-    missing = [one for one in (draws, scores) if one not in group]
+    missing = [name for name in (draws, scores) if name not in group]
     if missing:
         raise ValueError(
             f"the store has no array {missing[0]!r}: name those of draws and scores, by "

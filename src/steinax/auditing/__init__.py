@@ -1,19 +1,48 @@
-"""Whether scores belong to their draws, chains are in order, and tails are light enough."""
+"""Audit of a sample: tests that the scores belong to the draws and that the chains are sound."""
 
-from ._audit import audit, heavy, may_lack_mean, pareto_khat
+from ._audit import (
+    CHAINS as CHAINS,
+    DIVERGING as DIVERGING,
+    LEAST_DRAWS as LEAST_DRAWS,
+    LEAST_LENGTH as LEAST_LENGTH,
+    SHARED as SHARED,
+    STILL as STILL,
+    STUCK as STUCK,
+    AuditError,
+    AuditMode,
+    AuditReport,
+    AuditWarning,
+    act_on as act_on,
+    audit,
+    audited,
+    check_mode as check_mode,
+)
 from ._differences import central_differences
-from ._identities import Means, critical
-from ._report import AuditError, AuditReport, Finding
+from ._findings import Finding
+from ._identities import (
+    BATCHES as BATCHES,
+    CHAIN_ALARM as CHAIN_ALARM,
+    DIRECTIONS as DIRECTIONS,
+    MATERIAL as MATERIAL,
+    NORMAL_QUARTILES as NORMAL_QUARTILES,
+    Identities as Identities,
+    Means,
+    critical,
+    effective_sizes as effective_sizes,
+    false_alarms as false_alarms,
+    standardised as standardised,
+    tested as tested,
+)
 
 __all__ = [
     "AuditError",
+    "AuditMode",
     "AuditReport",
+    "AuditWarning",
     "Finding",
     "Means",
     "audit",
+    "audited",
     "central_differences",
     "critical",
-    "heavy",
-    "may_lack_mean",
-    "pareto_khat",
 ]

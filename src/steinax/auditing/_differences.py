@@ -1,4 +1,4 @@
-"""Scores against finite differences of a log density that is given as a function."""
+"""Comparison of scores with finite differences of a log density given as a function."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,30 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from .._precision import precision
+from .._numerics import precision
 from .._show import listed
 from .._types import AnyArray, Points
 from ..data import Sample
+from ._findings import Finding, named
 from ._mistakes import are_constrained, jacobian_terms, unconstrained
-from ._report import Finding, named
 
-DRAWS, FEWEST = 20, 5  # at which the density is differentiated; fewer in many dimensions
-EVALUATIONS = 2000  # of the density, roughly, where there are many dimensions
-DIRECTIONS = 50  # beyond so many dimensions differences are taken along random directions
+DRAWS, FEWEST = 20, 5  # most and fewest draws at which the density is differentiated
+EVALUATIONS = 2000  # approximate number of evaluations of the density in many dimensions
+DIRECTIONS = 50  # in more dimensions differences are taken along this many random directions
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5)  # of a standard deviation, until the error is small enough
-HALVINGS = 3  # steps of one difference, each half of the one before
-ROUNDING = 4e-16  # of the log density: what a value of it is off by
-SURE = 10.0  # times its estimated error: what a difference may be off by
+HALVINGS = 3  # steps of one difference, each half of the previous one
+ROUNDING = 4e-16  # relative rounding error of a value of the log density
+SURE = 10.0  # times its estimated error: the largest plausible error of a difference
 CLOSE = 1e-3  # of the typical score: a larger disagreement is an error
 AGREES, AGREES_SINGLE = 1e-6, 1e-4  # of the typical score: scores are verified, in float64, float32
-EQUAL = 1e-3  # of what is to be explained: what an explanation may leave
+EQUAL = 1e-3  # relative difference up to which two gradients are equal
 
 type Density = Callable[[AnyArray], Any]
 
 
 @dataclass(frozen=True)
 class _Slopes:
-    """Scores and differences at some draws, in standard deviations.
+    """Scores and finite differences at some draws, in units of the standard deviations.
 
     `right`, `score` and `error` are (draw, direction).
     """
@@ -44,12 +44,12 @@ class _Slopes:
 
     @property
     def allowed(self) -> AnyArray:
-        """By how much they may differ."""
+        """The largest allowed difference between score and finite difference, (draw, direction)."""
         return SURE * self.error + CLOSE * np.maximum(np.abs(self.right), self.typical)
 
     @property
     def wrong(self) -> AnyArray:
-        """Where they disagree."""
+        """Where score and finite difference disagree, (draw, direction)."""
         return ~(np.abs(self.score - self.right) <= self.allowed)
 
 
@@ -62,45 +62,46 @@ def differences(sample: Sample, log_density: Density) -> Finding | None:
             returns (n,).
 
     Returns:
-        That they disagree, or that the density is too rough to tell; None if they agree.
+        A finding that they disagree, or that the density is too rough to tell; None if they agree.
     """
-    found = _slopes(sample, log_density)
-    if found.wrong.any():
-        return _disagreement(sample, found, log_density)
-    unsure = float((np.abs(found.score - found.right) + found.error).max()) / found.typical
+    slopes = _slopes(sample, log_density)
+    if slopes.wrong.any():
+        return _disagreement(sample, slopes, log_density)
+    uncertainty = float((np.abs(slopes.score - slopes.right) + slopes.error).max()) / slopes.typical
     limit = AGREES_SINGLE if sample.single else AGREES
-    if unsure <= limit:
+    if uncertainty <= limit:
         return None
     message = (
-        f"the scores agree with log_density to {unsure:.1g} of their size, and a smaller error would not be "
-        f"noticed: {limit:.0e} is needed to call them verified. Compute the log density with more digits "
-        "(float64, a tighter tolerance of its solver) to compare them further."
+        f"the scores agree with log_density to {uncertainty:.1g} of their size, and a smaller error would "
+        f"not be noticed: {limit:.0e} is needed to call them verified. Compute the log density with more "
+        "digits (float64, a tighter tolerance of its solver) to compare them further."
     )
     return Finding("rough", message, fatal=False)
 
 
 def _slopes(sample: Sample, log_density: Density) -> _Slopes:
-    x, score = (np.asarray(one, np.float64) for one in (sample.x, sample.score))
+    """Compute the scores and finite differences at draws spread over the sample."""
+    x, score = (np.asarray(values, np.float64) for values in (sample.x, sample.score))
     scale = np.maximum(x.std(axis=0), np.finfo(np.float64).tiny)
     along = _directions(sample.dim)
-    each = EVALUATIONS // (2 * HALVINGS * len(along))
+    affordable = EVALUATIONS // (2 * HALVINGS * len(along))
     inside = _inside(sample)
-    count = min(max(FEWEST, min(DRAWS, each)), len(inside))
+    count = min(max(FEWEST, min(DRAWS, affordable)), len(inside))
     rows = inside[np.linspace(0, len(inside) - 1, count).round().astype(int)]
-    slopes, error = central_differences(log_density, x[rows], along * scale)
+    right, error = central_differences(log_density, x[rows], along * scale)
     typical = float(np.sqrt(((score * scale) ** 2).mean())) + 1.0
-    return _Slopes(rows, slopes, score[rows] * scale @ along.T, error, along, scale, typical)
+    return _Slopes(rows, right, score[rows] * scale @ along.T, error, along, scale, typical)
 
 
 def _inside(sample: Sample) -> AnyArray:
-    """The draws that have one before and one after in their chain, all if there are none."""
+    """Select the draws with a predecessor and a successor in their chain; all draws if there are none."""
     place = np.arange(sample.size) % sample.length
     inside = np.flatnonzero((place > 0) & (place < sample.length - 1))
     return inside if len(inside) else np.arange(sample.size)
 
 
 def _directions(dim: int) -> AnyArray:
-    """Along which differences are taken, (direction, dim)."""
+    """Choose the directions along which differences are taken, (direction, dim)."""
     if dim <= DIRECTIONS:
         return np.eye(dim)
     normal = np.random.default_rng(0).normal(size=(dim, DIRECTIONS))
@@ -110,14 +111,14 @@ def _directions(dim: int) -> AnyArray:
 def central_differences(
     log_density: Density, points: Points, along: AnyArray
 ) -> tuple[AnyArray, AnyArray]:
-    """Derivatives of a log density by central differences with Richardson extrapolation.
+    """Differentiate a log density by central differences with Richardson extrapolation.
 
-    Each is computed with smaller and smaller steps until its estimated error is small.
+    Each derivative is computed with decreasing steps until its estimated error is small.
 
     Args:
         log_density: takes one draw, an array (dim,), and returns a number; or takes many, (n, dim), and
-            returns (n,). Functions of jax are evaluated in float64.
-        points: at which to differentiate, (n, dim).
+            returns (n,). jax functions are evaluated in float64.
+        points: the points at which to differentiate, (n, dim).
         along: directions of the length of a standard deviation, (direction, dim).
 
     Returns:
@@ -135,11 +136,13 @@ def central_differences(
             i, j = np.nonzero(error > 0.1 * AGREES * (1.0 + np.abs(slopes)))
             if len(i) == 0:
                 break
-            found, unsure = _extrapolated(values, points[i], along[j], step)
-            unsure = np.maximum(unsure, np.median(unsure))  # two noisy values may agree by chance
-            better = unsure < error[i, j]
-            slopes[i[better], j[better]] = found[better]
-            error[i[better], j[better]] = unsure[better]
+            candidate, candidate_error = _extrapolated(values, points[i], along[j], step)
+            candidate_error = np.maximum(
+                candidate_error, np.median(candidate_error)
+            )  # two noisy values may agree by chance
+            better = candidate_error < error[i, j]
+            slopes[i[better], j[better]] = candidate[better]
+            error[i[better], j[better]] = candidate_error[better]
     if not np.isfinite(error).all():
         draw = points[int(np.argmin(np.isfinite(error).all(axis=1)))]
         raise ValueError(
@@ -152,9 +155,9 @@ def central_differences(
 def _extrapolated(
     values: Density, points: Points, along: AnyArray, step: float
 ) -> tuple[AnyArray, AnyArray]:
-    """The derivative of each point along its own direction, and an estimate of its error: both (n,)."""
+    """Differentiate at each point along its own direction: derivatives and estimated errors, both (n,)."""
     slopes, largest = [], np.zeros(len(points))
-    main = np.abs(along).argmax(axis=1)[:, None]  # which has the step as it was rounded
+    main = np.abs(along).argmax(axis=1)[:, None]  # shows the step after rounding
     length = np.take_along_axis(along, main, axis=1)[:, 0]
     for k in range(HALVINGS):
         up, down = points + step / 2**k * along, points - step / 2**k * along
@@ -170,7 +173,7 @@ def _extrapolated(
 
 
 def _of_many(log_density: Density, points: Points) -> Density:
-    """The log density as a function of many draws, (n, dim) to (n,), whichever the user's one takes."""
+    """Wrap the user's log density, of one draw or of many, as a function from (n, dim) to (n,)."""
 
     def one_by_one(x: Points) -> AnyArray:
         return np.array([float(np.asarray(log_density(row))) for row in x])
@@ -178,43 +181,43 @@ def _of_many(log_density: Density, points: Points) -> Density:
     def together(x: Points) -> AnyArray:
         return np.asarray(log_density(x), np.float64)
 
-    wanted = (
+    requirement = (
         f"it must take one draw, an array of shape {points[0].shape}, and return one finite number"
     )
     try:
-        one = np.asarray(log_density(points[0]), np.float64)
-        if one.shape == () and np.isfinite(one):
+        value = np.asarray(log_density(points[0]), np.float64)
+        if value.shape == () and np.isfinite(value):
             return one_by_one
-        told: Any = one
+        outcome: Any = value
     except Exception as error:
-        told = error
+        outcome = error
     try:
         many = np.asarray(log_density(points), np.float64)
     except Exception:
         many = None
     if many is not None and many.shape == (len(points),) and np.isfinite(many).all():
         return together
-    cause = told if isinstance(told, Exception) else None
+    cause = outcome if isinstance(outcome, Exception) else None
     raise ValueError(
-        f"log_density gives {told!r} for the draw {points[0]}: {wanted}; or take many, (n, dim), and return "
-        "(n,)."
+        f"log_density gives {outcome!r} for the draw {points[0]}: {requirement}; or take many, (n, dim), and "
+        "return (n,)."
     ) from cause
 
 
-def _disagreement(sample: Sample, found: _Slopes, log_density: Density) -> Finding:
-    """Where scores and differences are furthest apart, and what that looks like."""
-    off = np.where(found.wrong, np.abs(found.score - found.right), 0.0)
-    at, worst = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
-    draw, single = int(found.rows[at]), len(found.along) == sample.dim
-    columns = named(sample.names, found.wrong.any(axis=0)) if single else ()
-    size = float(found.scale[worst]) if single else 1.0
+def _disagreement(sample: Sample, slopes: _Slopes, log_density: Density) -> Finding:
+    """Report where scores and differences are furthest apart, and the likely cause."""
+    error = np.where(slopes.wrong, np.abs(slopes.score - slopes.right), 0.0)
+    row, worst = (int(i) for i in np.unravel_index(error.argmax(), error.shape))
+    draw, single = int(slopes.rows[row]), len(slopes.along) == sample.dim
+    columns = named(sample.names, slopes.wrong.any(axis=0)) if single else ()
+    size = float(slopes.scale[worst]) if single else 1.0
     where = f" of {sample.names[worst]}" if single else " along a random direction"
-    kind, looks = next(_looks(sample, found, log_density), ("differences", LEFT_OUT))
+    kind, cause = next(_explanations(sample, slopes, log_density), ("differences", LEFT_OUT))
     message = (
         f"the scores{f' of {listed(columns)}' if columns else ''} are not the gradients of log_density: at "
         f"draw {draw % sample.length} of chain {draw // sample.length} the score{where} is "
-        f"{found.score[at, worst] / size:.6g} and a finite difference gives "
-        f"{found.right[at, worst] / size:.6g}. {looks} Correct the scores; or, if log_density is not the "
+        f"{slopes.score[row, worst] / size:.6g} and a finite difference gives "
+        f"{slopes.right[row, worst] / size:.6g}. {cause} Correct the scores; or, if log_density is not the "
         "one that was sampled, on the unconstrained space with its Jacobian, correct that."
     )
     return Finding(kind, message, columns=columns)
@@ -226,18 +229,20 @@ LEFT_OUT = (
 )
 
 
-def _looks(sample: Sample, found: _Slopes, log_density: Density) -> Iterator[tuple[str, str]]:
-    """What would turn the differences into the scores, the simplest first."""
-    right, score = found.right, found.score
+def _explanations(
+    sample: Sample, slopes: _Slopes, log_density: Density
+) -> Iterator[tuple[str, str]]:
+    """Yield kinds and descriptions of mistakes that explain the differences, the simplest first."""
+    right, score = slopes.right, slopes.score
 
-    def fits(other: AnyArray) -> bool:
-        return bool((np.abs(other - right) <= found.allowed).all())
+    def fits(candidate: AnyArray) -> bool:
+        return bool((np.abs(candidate - right) <= slopes.allowed).all())
 
     if fits(-score):
         yield "sign", "They have the wrong sign: give -scores."
     for word, shift in (("late", 1), ("early", -1)):
         if sample.length > 2 and fits(
-            sample.score[found.rows + shift] * found.scale @ found.along.T
+            sample.score[slopes.rows + shift] * slopes.scale @ slopes.along.T
         ):
             yield (
                 "lag",
@@ -250,21 +255,22 @@ def _looks(sample: Sample, found: _Slopes, log_density: Density) -> Iterator[tup
             f"All scores are {factor:.4g} times the differences: look for a temperature, a likelihood "
             "counted twice, or a minibatch gradient without its factor.",
         )
-    if len(found.along) == sample.dim:
-        yield from _order(found)
-        yield from _terms(sample, found)
-        yield from _constrained(sample, found, log_density)
+    if len(slopes.along) == sample.dim:
+        yield from _order(slopes)
+        yield from _terms(sample, slopes)
+        yield from _constrained(sample, slopes, log_density)
 
 
-def _order(found: _Slopes) -> Iterator[tuple[str, str]]:
+def _order(slopes: _Slopes) -> Iterator[tuple[str, str]]:
+    """Yield a permutation of the columns if it makes the scores fit."""
     from scipy.optimize import linear_sum_assignment
 
-    score, right = found.score / found.scale, found.right / found.scale
-    apart = np.abs(right[:, :, None] - score[:, None, :]).max(axis=0)
-    _, place = linear_sum_assignment(apart)
-    allowed = (found.allowed / found.scale).max(axis=0)
+    score, right = slopes.score / slopes.scale, slopes.right / slopes.scale
+    distance = np.abs(right[:, :, None] - score[:, None, :]).max(axis=0)
+    _, place = linear_sum_assignment(distance)
+    allowed = (slopes.allowed / slopes.scale).max(axis=0)
     if (place != np.arange(len(place))).any() and (
-        apart[np.arange(len(place)), place] <= allowed
+        distance[np.arange(len(place)), place] <= allowed
     ).all():
         yield (
             "order",
@@ -272,12 +278,12 @@ def _order(found: _Slopes) -> Iterator[tuple[str, str]]:
         )
 
 
-def _terms(sample: Sample, found: _Slopes) -> Iterator[tuple[str, str]]:
-    """A term of the log density that only one side has: a Jacobian, a constant slope, or a line."""
-    x = sample.x[found.rows]
-    missing = (found.right - found.score) / found.scale
-    which = found.wrong.any(axis=0)
-    allowed = found.allowed / found.scale
+def _terms(sample: Sample, slopes: _Slopes) -> Iterator[tuple[str, str]]:
+    """Yield a term that only the scores or only the log density has: a Jacobian or a linear function."""
+    x = sample.x[slopes.rows]
+    missing = (slopes.right - slopes.score) / slopes.scale
+    which = slopes.wrong.any(axis=0)
+    allowed = slopes.allowed / slopes.scale
 
     def fits(terms: AnyArray) -> bool:
         return bool((np.abs(missing - terms) <= allowed)[:, which].all())
@@ -289,11 +295,11 @@ def _terms(sample: Sample, found: _Slopes) -> Iterator[tuple[str, str]]:
                     "jacobian",
                     f"The log-Jacobian of a {word} transformation is left out of {side}.",
                 )
-    slopes = np.zeros_like(missing)
+    lines = np.zeros_like(missing)
     for j in np.flatnonzero(which):
-        line = np.stack([np.ones(len(x)), x[:, j]], axis=1)
-        slopes[:, j] = line @ np.linalg.lstsq(line, missing[:, j])[0]
-    if len(x) > 3 and fits(slopes):
+        design = np.stack([np.ones(len(x)), x[:, j]], axis=1)
+        lines[:, j] = design @ np.linalg.lstsq(design, missing[:, j])[0]
+    if len(x) > 3 and fits(lines):
         yield (
             "term",
             "They differ by a straight line in each parameter: a term is left out, such as a normal prior or "
@@ -301,33 +307,38 @@ def _terms(sample: Sample, found: _Slopes) -> Iterator[tuple[str, str]]:
         )
 
 
-def _constrained(sample: Sample, found: _Slopes, log_density: Density) -> Iterator[tuple[str, str]]:
-    """Constrained draws beside scores of the unconstrained parameters."""
-    x, score = sample.x[found.rows], found.score / found.scale
-    right = found.right / found.scale
-    which = found.wrong.any(axis=0)
+def _constrained(
+    sample: Sample, slopes: _Slopes, log_density: Density
+) -> Iterator[tuple[str, str]]:
+    """Yield the explanation that the draws are constrained and the scores unconstrained."""
+    x, score = sample.x[slopes.rows], slopes.score / slopes.scale
+    right = slopes.right / slopes.scale
+    which = slopes.wrong.any(axis=0)
     for word, (allowed, free) in zip(("log", "logit"), unconstrained(sample.draws), strict=True):
         if not allowed[which].all():
             continue
-        inside = np.where(which, free.reshape(sample.x.shape), sample.x)
+        unconstrained_x = np.where(which, free.reshape(sample.x.shape), sample.x)
         width = np.where(which, x if word == "log" else x * (1.0 - x), 1.0)  # dx / dz
         term = np.where(which, 1.0 if word == "log" else 1.0 - 2.0 * x, 0.0)
-        of_free = _tried(log_density, inside[found.rows], inside.std(axis=0))
-        for other in (width * right + term, width * right, of_free):
-            if other is not None and _alike(other, score):
+        differentiated = _gradients_at(
+            log_density, unconstrained_x[slopes.rows], unconstrained_x.std(axis=0)
+        )
+        for candidate in (width * right + term, width * right, differentiated):
+            if candidate is not None and _nearly_equal(candidate, score):
                 columns = named(sample.names, which)
                 message = are_constrained(columns, f"they fit the {word} of the draws")
                 yield "constrained", message[0].upper() + message[1:]
 
 
-def _tried(log_density: Density, points: Points, scale: AnyArray) -> AnyArray | None:
-    """The gradients at other points, if they can be computed."""
+def _gradients_at(log_density: Density, points: Points, scale: AnyArray) -> AnyArray | None:
+    """Compute the gradients at other points; None if the log density is not finite there."""
     try:
         return central_differences(log_density, points, np.diag(scale))[0] / scale
     except ValueError:
         return None
 
 
-def _alike(one: AnyArray, other: AnyArray) -> bool:
-    size = np.sqrt((other**2).mean(axis=0)) + np.finfo(np.float64).tiny
-    return bool((np.abs(one - other) <= EQUAL * np.maximum(np.abs(other), size)).all())
+def _nearly_equal(gradients: AnyArray, expected: AnyArray) -> bool:
+    """Whether gradients equal expected ones, both (n, dim), up to a small relative error."""
+    size = np.sqrt((expected**2).mean(axis=0)) + np.finfo(np.float64).tiny
+    return bool((np.abs(gradients - expected) <= EQUAL * np.maximum(np.abs(expected), size)).all())

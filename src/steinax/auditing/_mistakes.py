@@ -1,51 +1,65 @@
-"""Common mistakes in scores: what repairs each of them, and the words that name it."""
+"""Common mistakes in scores: the repair of each, and the message that describes it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from .._show import listed
 from .._types import AnyArray, Chains
-from ..chains import linearised
-from ..chains._statistics import shares
+from ..chains import linearised, shares
+from ._energies import (
+    APART,
+    OPPOSED,
+    OTHERWISE,
+    REPAIRED,
+    SHARE,
+    Densities,
+    Misfit,
+    Suspect,
+    suspect,
+)
+from ._findings import Finding, Names, Repair, named
 from ._identities import (
+    ChainWeights,
     Identities,
-    Weights,
     chain_identities,
     identities,
     means_and_errors,
     own_identities,
     standardised,
 )
-from ._report import Finding, named
 
 
 def name_mistake(
     draws: Chains,
     scores: Chains,
     names: tuple[str, ...],
-    found: Identities,
-    weights: Weights = None,
+    tests: Identities,
+    weights: ChainWeights = None,
 ) -> Finding:
-    """The mistake whose repair makes the identities hold, the best one where several do."""
+    """Find the mistake whose repair makes the identities hold, the best one if several do."""
     for stage in STAGES:
-        tried = [repair for propose in stage for repair in propose(draws, scores, names, weights)]
-        mended = [
-            identities(one.draws, one.scores, None if weights is None else weights[:, one.kept])
-            for one in tried
+        candidates = [
+            repair for propose in stage for repair in propose(draws, scores, names, weights)
+        ]
+        repaired = [
+            identities(
+                repair.draws, repair.scores, None if weights is None else weights[:, repair.kept]
+            )
+            for repair in candidates
         ]
         holding = [
-            (after.misfit + 2.0 * repair.fitted, place)
-            for place, (repair, after) in enumerate(zip(tried, mended, strict=True))
+            (after.misfit + 2.0 * repair.fitted, index)
+            for index, (repair, after) in enumerate(zip(candidates, repaired, strict=True))
             if after.hold
         ]
         if holding:
-            best = tried[min(holding)[1]]
+            best = candidates[min(holding)[1]]
             if best.kind == "tempered" and _walls(draws).any():
-                break  # a truncated normal has the scores of a narrower one, but for its ends
+                break  # truncated normals look like tempered ones, apart from their ends
             return Finding(best.kind, best.message, columns=best.columns)
-    return _unnamed(draws, names, found)
+    return _unnamed(draws, names, tests)
 
 
 def name_chain(
@@ -53,35 +67,36 @@ def name_chain(
     scores: Chains,
     names: tuple[str, ...],
     strength: AnyArray,
-    weights: Weights = None,
+    weights: ChainWeights = None,
 ) -> Finding:
-    """The mistake in the scores of single chains, where those of all together pass.
+    """Find the mistake in the scores of a single chain when the identities of all chains hold.
 
     Args:
-        draws: of all chains.
-        scores: the same.
-        names: of the dimensions.
+        draws: the draws of all chains.
+        scores: their scores.
+        names: the names of the dimensions.
         strength: the largest deviation of each chain, in units of the allowed one.
-        weights: of the draws, where they have some.
+        weights: importance weights of the draws, if any.
     """
     for repair in swapped(draws, scores, names, weights):
         if (chain_identities(repair.draws, repair.scores, weights) <= 1.0).all():
             return Finding(repair.kind, repair.message)
     chain = int(np.nan_to_num(strength, nan=np.inf).argmax())
     rows = slice(chain, chain + 1)
-    some = None if weights is None else weights[rows]
-    found = identities(draws[rows], scores[rows], some)
-    mistake = name_mistake(draws[rows], scores[rows], names, found, some)
+    chain_weights = None if weights is None else weights[rows]
+    tests = identities(draws[rows], scores[rows], chain_weights)
+    mistake = name_mistake(draws[rows], scores[rows], names, tests, chain_weights)
     return replace(mistake, message=f"chain {chain} alone fails: {mistake.message}")
 
 
-def _unnamed(draws: Chains, names: tuple[str, ...], found: Identities) -> Finding:
-    worst = int(np.nan_to_num(found.strength, nan=np.inf).argmax())
+def _unnamed(draws: Chains, names: tuple[str, ...], tests: Identities) -> Finding:
+    """Report failed identities that no repair of a common mistake explains."""
+    worst = int(np.nan_to_num(tests.strength, nan=np.inf).argmax())
     message = (
         "the scores are not the gradients of the log density of these draws: "
-        f"{int(np.sum(~(found.strength <= 1)))} of {found.strength.size} identities fail, the worst "
-        f"that of {found.label(worst, names)}, off by {found.deviation[worst]:.2g} where "
-        f"{found.allowed[worst]:.2g} is allowed. "
+        f"{int(np.sum(~(tests.strength <= 1)))} of {tests.strength.size} identities fail, the worst "
+        f"that of {tests.label(worst, names)}, off by {tests.deviation[worst]:.2g} where "
+        f"{tests.allowed[worst]:.2g} is allowed. "
     )
     walls = _walls(draws)
     if walls.any():
@@ -104,35 +119,28 @@ def _unnamed(draws: Chains, names: tuple[str, ...], found: Identities) -> Findin
 
 
 def _walls(draws: Chains) -> AnyArray:
-    """Which dimensions crowd at their smallest or largest draw, as beside a boundary."""
+    """Mark the dimensions whose draws crowd at their smallest or largest value, as at a boundary."""
     low, five, middle, ninety, high = np.quantile(draws, [0, 0.05, 0.5, 0.95, 1], axis=(0, 1))
     return ((five - low) < WALL * (middle - low)) | ((high - ninety) < WALL * (high - middle))
 
 
-Names = tuple[str, ...]
-MOST_CHAINS = 100  # among which swapped ones are looked for
-EVIDENCE = (10.0, 3.0)  # by so much must chi squared fall for a column to be thought changed
-WALL = 0.2  # a twentieth of the draws within this part of the way from the end to the median
+MOST_CHAINS = 100  # largest number of chains among which swapped ones are searched for
+EVIDENCE = (
+    10.0,
+    3.0,
+)  # reductions of chi squared for which an option is preferred to the given one
+WALL = (
+    0.2  # a twentieth of the draws lies within this fraction of the way from the end to the median
+)
 
 
-@dataclass(frozen=True)
-class Repair:
-    """Draws and scores as they would be without one mistake, and the words that name it."""
-
-    kind: str
-    draws: Chains
-    scores: Chains
-    message: str
-    columns: Names = ()
-    fitted: int = 0  # how many things were fitted to find it
-    kept: slice = slice(None)  # the draws of every chain that are left
+type Proposal = Callable[[Chains, Chains, Names, ChainWeights], Iterator[Repair]]
 
 
-type Proposal = Callable[[Chains, Chains, Names, Weights], Iterator[Repair]]
-
-
-def sign(draws: Chains, scores: Chains, names: Names, weights: Weights = None) -> Iterator[Repair]:
-    """The gradient of minus the log density."""
+def sign(
+    draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
+) -> Iterator[Repair]:
+    """Propose scores of the opposite sign."""
     message = (
         "the scores have the wrong sign: the identities hold for -scores. A score is the gradient of "
         "the log density, not of the potential or the loss: give -scores."
@@ -140,15 +148,25 @@ def sign(draws: Chains, scores: Chains, names: Names, weights: Weights = None) -
     yield Repair("sign", draws, -scores, message)
 
 
-def lag(draws: Chains, scores: Chains, names: Names, weights: Weights = None) -> Iterator[Repair]:
-    """Scores of the draw before or after: right ones are the most aligned with their draws."""
-    now, first, last = alignment(draws, scores, weights), slice(None, -1), slice(1, None)
+def lag(
+    draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
+) -> Iterator[Repair]:
+    """Propose scores shifted by one draw, if that aligns them better with their draws."""
+    given_alignment, first, last = (
+        alignment(draws, scores, weights),
+        slice(None, -1),
+        slice(1, None),
+    )
     for word, kept, moved, slices in (
         ("late", first, last, "draws[:, :-1] with scores[:, 1:]"),
         ("early", last, first, "draws[:, 1:] with scores[:, :-1]"),
     ):
-        x, s, own = draws[:, kept], scores[:, moved], None if weights is None else weights[:, kept]
-        if alignment(x, s, own) > now:
+        x, s, kept_weights = (
+            draws[:, kept],
+            scores[:, moved],
+            None if weights is None else weights[:, kept],
+        )
+        if alignment(x, s, kept_weights) > given_alignment:
             message = (
                 f"the scores are one draw {word}: the identities hold when they are shifted by one "
                 f"within each chain. Save the gradient at the draw itself, or give {slices}."
@@ -156,49 +174,51 @@ def lag(draws: Chains, scores: Chains, names: Names, weights: Weights = None) ->
             yield Repair("lag", x, s, message, kept=kept)
 
 
-def order(draws: Chains, scores: Chains, names: Names, weights: Weights = None) -> Iterator[Repair]:
-    """Columns of the scores in another order: assign each to the dimension it opposes most."""
+def order(
+    draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
+) -> Iterator[Repair]:
+    """Propose another order of the score columns: each goes to the dimension it opposes most."""
     from scipy.optimize import linear_sum_assignment
 
     x, s = _standard(draws, weights), _standard(scores, weights)
-    _, found = linear_sum_assignment(x.T @ s)
-    moved = np.flatnonzero(found != np.arange(len(found)))
+    _, permutation = linear_sum_assignment(x.T @ s)
+    moved = np.flatnonzero(permutation != np.arange(len(permutation)))
     if len(moved) == 0:
         return
     columns = tuple(names[i] for i in moved)
     message = (
         f"the columns of the scores are in another order than those of the draws ({listed(columns)}): "
-        f"the identities hold for scores[..., {[int(i) for i in found]}]. Give both in one order; "
+        f"the identities hold for scores[..., {[int(i) for i in permutation]}]. Give both in one order; "
         "flattening a dictionary sorts its names, and a sampler may not."
     )
-    yield Repair("order", draws, scores[..., found], message, columns)
+    yield Repair("order", draws, scores[..., permutation], message, columns)
 
 
 def swapped(
-    draws: Chains, scores: Chains, names: Names, weights: Weights = None
+    draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
 ) -> Iterator[Repair]:
-    """Scores of other chains: assign each chain of scores to the draws that it opposes most."""
+    """Propose another order of the score chains: each goes to the draws that it opposes most."""
     from scipy.optimize import linear_sum_assignment
 
     chains = len(draws)
     if not 1 < chains <= MOST_CHAINS:
         return
-    x, s = (_standard(one, weights).reshape(chains, -1) for one in (draws, scores))
-    _, place = linear_sum_assignment(x @ s.T)
-    if (place == np.arange(chains)).all():
+    x, s = (_standard(values, weights).reshape(chains, -1) for values in (draws, scores))
+    _, permutation = linear_sum_assignment(x @ s.T)
+    if (permutation == np.arange(chains)).all():
         return
-    moved = ", ".join(str(i) for i in np.flatnonzero(place != np.arange(chains)))
+    moved = ", ".join(str(i) for i in np.flatnonzero(permutation != np.arange(chains)))
     message = (
         f"the scores of chains {moved} belong to other chains: they fit as "
-        f"scores[{[int(i) for i in place]}]. Give draws and scores with their chains in one order."
+        f"scores[{[int(i) for i in permutation]}]. Give draws and scores with their chains in one order."
     )
-    yield Repair("chains", draws, scores[place], message)
+    yield Repair("chains", draws, scores[permutation], message)
 
 
 def jacobian(
-    draws: Chains, scores: Chains, names: Names, weights: Weights = None
+    draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
 ) -> Iterator[Repair]:
-    """The derivative of the log Jacobian left out, of exp (1) or of the sigmoid (1 - 2 sigmoid)."""
+    """Propose adding a missing derivative of the log Jacobian, of exp (1) or sigmoid (1 - 2 sigmoid)."""
     log, logit, _ = jacobian_terms(draws)
     options = [scores, scores + log, scores + logit]
     for chosen in choices(
@@ -209,35 +229,37 @@ def jacobian(
         fixes += [f"add 1 - 2 sigmoid(draws) to those of {listed(logits)} (logit)"] * bool(logits)
         message = lacks_jacobian("", "the identities hold with it", " and ".join(fixes))
         columns = (*logs, *logits)
-        mended = np.choose(chosen, options)
-        yield Repair("jacobian", draws, mended, message, columns, len(columns))
+        repaired = np.choose(chosen, options)
+        yield Repair("jacobian", draws, repaired, message, columns, len(columns))
 
 
 def constrained(
-    draws: Chains, scores: Chains, names: Names, weights: Weights = None
+    draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
 ) -> Iterator[Repair]:
-    """Positive draws, or draws between 0 and 1, beside scores of their logs or logits."""
+    """Propose logs of positive draws, or logits of draws in (0, 1), for scores of those."""
     (positive, logs), (within, logits) = unconstrained(draws)
     options = [draws, logs, logits]
     allowed = np.stack([np.ones_like(positive), positive, within])
     for chosen in choices([(option, scores) for option in options], allowed, weights):
         columns = named(names, chosen > 0)
-        sorts = (("log", chosen == 1), ("logit", chosen == 2))
-        fixes = [f"the {word} of {listed(named(names, on))}" for word, on in sorts if on.any()]
+        transforms = (("log", chosen == 1), ("logit", chosen == 2))
+        fixes = [
+            f"the {word} of {listed(named(names, mask))}" for word, mask in transforms if mask.any()
+        ]
         message = are_constrained(columns, f"the identities hold for {' and '.join(fixes)}")
-        mended = np.choose(chosen, options)
-        yield Repair("constrained", mended, scores, message, columns, len(columns))
+        repaired = np.choose(chosen, options)
+        yield Repair("constrained", repaired, scores, message, columns, len(columns))
 
 
 def jacobian_terms(draws: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """The derivatives of the log Jacobian of exp, of the sigmoid and of tanh at unconstrained draws."""
+    """Compute the derivatives of the log Jacobians of exp, sigmoid and tanh at unconstrained draws."""
     with np.errstate(over="ignore"):
         sigmoid = 1.0 / (1.0 + np.exp(-draws))
     return np.ones_like(draws), 1.0 - 2.0 * sigmoid, -2.0 * np.tanh(draws)
 
 
 def lacks_jacobian(of: str, evidence: str, fix: str) -> str:
-    """The message for scores without a Jacobian."""
+    """Compose the message for scores that lack a Jacobian."""
     return (
         f"the scores{of} lack the Jacobian of a transformed parameter: {evidence}. Differentiate the log "
         f"density of the unconstrained parameters, or {fix}."
@@ -245,7 +267,7 @@ def lacks_jacobian(of: str, evidence: str, fix: str) -> str:
 
 
 def unconstrained(draws: Chains) -> tuple[tuple[AnyArray, AnyArray], tuple[AnyArray, AnyArray]]:
-    """For logs and for logits: which columns have them, (dim,), and their values there."""
+    """Compute logs and logits of the draws: the columns for which each exists, (dim,), and its values."""
     positive = (draws > 0).all(axis=(0, 1))
     within = positive & (draws < 1).all(axis=(0, 1))
     logs = np.log(np.where(positive, draws, 1.0))
@@ -254,7 +276,7 @@ def unconstrained(draws: Chains) -> tuple[tuple[AnyArray, AnyArray], tuple[AnyAr
 
 
 def are_constrained(columns: Names, evidence: str) -> str:
-    """The message for constrained draws beside unconstrained scores."""
+    """Compose the message for constrained draws with unconstrained scores."""
     return (
         f"the draws of {listed(columns)} are constrained and their scores are those of the unconstrained "
         f"parameters: {evidence}. Give the unconstrained draws, and transform back inside the integrands."
@@ -262,9 +284,9 @@ def are_constrained(columns: Names, evidence: str) -> str:
 
 
 def tempered(
-    draws: Chains, scores: Chains, names: Names, weights: Weights = None
+    draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
 ) -> Iterator[Repair]:
-    """All scores too large or too small by one factor."""
+    """Propose dividing all scores by one factor."""
     beta = alignment(draws, scores, weights)
     if beta < 0.01:
         return
@@ -277,22 +299,22 @@ def tempered(
     yield Repair("tempered", draws, scores / beta, message, fitted=1)
 
 
-# Repairs that fit nothing come first: a lag looks like half the size when draws correlate by a half.
+# Repairs without fitted parameters come first: with autocorrelation 0.5 a lag looks like a factor of 0.5.
 STAGES: tuple[tuple[Proposal, ...], ...] = (
     (sign, lag, order, swapped),
     (jacobian, constrained, tempered),
 )
 
 
-def alignment(draws: Chains, scores: Chains, weights: Weights = None) -> float:
-    """The mean over dimensions of -E[x_i s_i], which is 1 for right scores."""
+def alignment(draws: Chains, scores: Chains, weights: ChainWeights = None) -> float:
+    """Compute the mean over dimensions of -E[x_i s_i], which is 1 for correct scores."""
     share = shares(weights)
     x = draws - (share * draws).mean(axis=(0, 1))
     return -float((share * x * scores).mean(axis=(0, 1)).mean())
 
 
-def _standard(chains: Chains, weights: Weights) -> AnyArray:
-    """Columns of mean 0 and size 1, each row times the root of its weight: (n, dim)."""
+def _standard(chains: Chains, weights: ChainWeights) -> AnyArray:
+    """Scale columns to mean 0 and norm 1, with rows times the square roots of their weights: (n, dim)."""
     flat = chains.reshape(-1, chains.shape[2])
     share = shares(None if weights is None else weights.ravel())
     centred = np.sqrt(share) * (flat - (share * flat).mean(axis=0))
@@ -300,34 +322,144 @@ def _standard(chains: Chains, weights: Weights) -> AnyArray:
 
 
 def choices(
-    options: list[tuple[Chains, Chains]], allowed: AnyArray, weights: Weights = None
+    options: list[tuple[Chains, Chains]], allowed: AnyArray, weights: ChainWeights = None
 ) -> Iterator[AnyArray]:
-    """Which of several draws and scores each dimension needs: (dim,) of option numbers.
+    """Choose among several draws and scores for each dimension: yields option numbers, (dim,).
 
-    The first option stands in doubt; little doubt is allowed first, then more. A mistake in one
-    column does not change the own identities of another, so each is decided alone.
+    The first option is kept unless another is clearly better, by strong evidence first and then by weaker
+    evidence. A mistake in one column does not affect the identities of another, so each is decided alone.
 
     Args:
         options: draws and scores of all dimensions, the given ones first.
-        allowed: which options are open to which dimension, (option, dim) or (option, 1).
-        weights: of the draws, where they have some.
+        allowed: which options are available to which dimension, (option, dim) or (option, 1).
+        weights: importance weights of the draws, if any.
     """
-    each = np.stack([_misfit(*option, weights) for option in options])
-    misfit = np.where(allowed, each, np.inf)
+    misfits = np.stack([_misfit(*option, weights) for option in options])
+    misfit = np.where(allowed, misfits, np.inf)
     best, gain = misfit.argmin(axis=0), misfit[0] - misfit.min(axis=0)
-    before = np.zeros_like(best)
+    previous = np.zeros_like(best)
     for evidence in EVIDENCE:
         chosen = np.where(gain > evidence, best, 0)
-        if (chosen != before).any():
+        if (chosen != previous).any():
             yield chosen
-        before = chosen
+        previous = chosen
 
 
-def _misfit(draws: Chains, scores: Chains, weights: Weights) -> AnyArray:
-    """Chi squared of each dimension's own identities: (dim,)."""
+def _misfit(draws: Chains, scores: Chains, weights: ChainWeights) -> AnyArray:
+    """Compute chi squared of the identities of each single dimension, (dim,)."""
     moves = np.ptp(draws, axis=(0, 1)) > 0
     y, scale = standardised(np.where(moves, draws, np.arange(draws.shape[1])[:, None]), weights)
     series = np.concatenate(own_identities(y, scores * scale), axis=2)
-    found = means_and_errors(linearised(series, weights))
-    chi = (found.mean / np.maximum(found.error, np.finfo(np.float64).tiny)) ** 2
+    means = means_and_errors(linearised(series, weights))
+    chi = (means.mean / np.maximum(means.error, np.finfo(np.float64).tiny)) ** 2
     return np.where(moves, chi.reshape(4, -1).sum(axis=0), np.inf)
+
+
+def energies(whole: Densities) -> Finding | None:
+    r"""Find an error of the scores by comparing them with the log densities of the draws.
+
+    For near draws $\log\pi(x_i) - \log\pi(x_j)$ is compared with $\tfrac12 (s_i + s_j) \cdot (x_i - x_j)$.
+    The difference is explained by an error of the scores: a constant for each column (a Jacobian), a line
+    (a prior), a factor (a temperature), or by scores that belong to other draws. An error is reported if it
+    explains the differences at draws it was not fitted to, does not vanish with the distance, and would
+    move an estimate by more than the standard error of the plain average.
+    """
+    misfit = whole.misfit
+    if (
+        misfit.agreement < OPPOSED
+    ):  # a potential energy was given; the sign of scores is tested elsewhere
+        whole = replace(whole, density=-whole.density)
+        misfit = whole.misfit
+    finding = _examine(whole, misfit)
+    if finding is None and len(whole.draws) > 1:
+        finding = _one_chain(whole, misfit)
+    return finding
+
+
+def _examine(block: Densities, misfit: Misfit, chain: int | None = None) -> Finding | None:
+    """Find the repair or the error that explains the misfit of some chains."""
+    least = block.least
+    if misfit.share < SHARE * least:
+        return None
+    error = suspect(misfit, least)
+    proposals = [*_misplaced(block)]
+    if error is not None:
+        proposals += _transforms(block, error.size >= 0.5 * error.size.max())
+    misfits = [(block.repaired(repair).misfit.size, i) for i, repair in enumerate(proposals)]
+    if misfits and min(misfits)[0] < REPAIRED * misfit.size:
+        repair = proposals[min(misfits)[1]]
+        return Finding(repair.kind, _of_chain(chain, repair.message), columns=repair.columns)
+    return None if error is None else _described(error, block, least, chain)
+
+
+def _one_chain(block: Densities, misfit: Misfit) -> Finding | None:
+    """Examine single chains with a larger misfit than the others, if all chains together pass."""
+    step = -(-block.density.size // len(misfit.y))
+    chain_of_draw = np.arange(0, block.density.size, step) // block.density.shape[1]
+    relative = np.abs(misfit.residual) / misfit.square
+    for chain in range(len(block.draws)):
+        touches = (chain_of_draw[misfit.first] == chain) | (chain_of_draw[misfit.second] == chain)
+        if touches.all() or np.median(relative[touches]) < APART * np.median(relative[~touches]):
+            continue
+        rows = slice(chain, chain + 1)
+        alone = Densities(block.draws[rows], block.scores[rows], block.density[rows], block.names)
+        if alone.enough and (finding := _examine(alone, alone.misfit, chain)):
+            return finding
+    return None
+
+
+def _misplaced(block: Densities) -> Iterator[Repair]:
+    """Yield repairs for scores of other draws, chains or columns, or of the wrong sign."""
+    for propose in (sign, lag, order, swapped):
+        yield from propose(block.draws, block.scores, block.names)
+
+
+def _transforms(block: Densities, which: AnyArray) -> list[Repair]:
+    """Propose for suspect columns to add a Jacobian, or to transform the draws to the unconstrained space."""
+    x, s = block.draws, block.scores
+    columns = named(block.names, which)
+    fixes = (
+        "add 1 to the scores (a log transform)",
+        "add 1 - 2 sigmoid(draws) to the scores (logit)",
+        "subtract 2 tanh(draws) from the scores (a correlation)",
+    )
+    repairs = []
+    for fix, term in zip(fixes, jacobian_terms(x), strict=True):
+        evidence = "with it they are the gradients of the log density that came with the draws"
+        message = lacks_jacobian(f" of {listed(columns)}", evidence, fix)
+        repairs.append(Repair("jacobian", x, np.where(which, s + term, s), message, columns))
+    for word, (allowed, free) in zip(("log", "logit"), unconstrained(x), strict=True):
+        if allowed[which].all():
+            message = are_constrained(
+                columns, f"the log densities agree with the {word} of the draws"
+            )
+            repairs.append(Repair("constrained", np.where(which, free, x), s, message, columns))
+    return repairs
+
+
+def _described(error: Suspect, block: Densities, least: float, chain: int | None) -> Finding:
+    """Describe an error of the scores as a finding."""
+    worst = np.abs(error.bias).max()
+    columns = named(block.names, np.abs(error.bias) >= max(0.5 * worst, 0.5 * least))
+    causes = {
+        "constant": "A term that is linear in these columns is missing or too many: the Jacobian of a "
+        "transformed parameter, or part of a prior or of the data.",
+        "tempered": "All scores are too large or too small by one factor: look for a temperature, a "
+        "likelihood counted twice, or a minibatch gradient without its factor N / batch.",
+        "clipped": "The largest scores all have the same size: gradients were clipped. Give the gradients "
+        "as they are.",
+        "smooth": "A term is left out, such as a prior or the Jacobian of a simplex or a correlation; or the "
+        "scores are of other data.",
+    }
+    consequence = f", which moves the mean of {listed(columns)} by {worst:.2g} standard deviations"
+    message = (
+        "the scores are not the gradients of the log density that came with the draws"
+        f"{consequence if worst >= least else ''}. {causes[error.kind]} {OTHERWISE}"
+    )
+    kind = {"constant": "term", "smooth": "term"}.get(error.kind, error.kind)
+    return Finding(kind, _of_chain(chain, message), columns=columns if worst >= least else ())
+
+
+def _of_chain(chain: int | None, message: str) -> str:
+    """Prefix a message with the number of the chain that it is about, if any."""
+    return message if chain is None else f"chain {chain} alone fails: {message}"

@@ -1,4 +1,4 @@
-"""Means, standard errors and R-hat of chains that are read in blocks, from sums."""
+"""Means, standard errors and R-hat of chains that are read in blocks, from running sums."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -18,21 +18,21 @@ from ._statistics import (
     with_floor,
 )
 
-POWERS = 4  # the fourth gives the kurtosis
-LONGEST = 4096  # batches of a chain, at most
-NUMBERS = 2**25  # batches of all chains and series, at most: 268 MB
+POWERS = 4  # powers that are summed; the fourth gives the kurtosis
+LONGEST = 4096  # largest number of batches of a chain
+NUMBERS = 2**25  # largest number of batches of all chains and series: 268 MB
 
 
 class Sums(NamedTuple):
-    """Of consecutive draws of one chain, in units in which the series is of size 1.
+    """Sums over consecutive draws of one chain, in units in which the series has size 1.
 
     Attributes:
-        first: the batch of the chain in which the draws begin.
-        batches: sums over each batch that they touch, (batch, k).
+        first: the number of the batch in which the draws begin.
+        batches: sums over the draws in each batch, (batch, k).
         powers: sums of the first four powers over the draws of the chain's first half, between the
             halves (one draw, if the length is odd), and of the second half: (3, 4, k).
-        low: the least, (k,).
-        high: the largest, (k,).
+        low: the smallest values, (k,).
+        high: the largest values, (k,).
     """
 
     first: int
@@ -43,9 +43,9 @@ class Sums(NamedTuple):
 
 
 def batch_length(chains: int, length: int, k: int) -> int:
-    """How many draws make a batch: a power of two, 1 where the chains are short.
+    """Choose the number of draws of a batch: a power of two, 1 if the chains are short.
 
-    A chain gets at most 4,096 batches, fewer where there are very many series, never under 256.
+    A chain gets at most 4,096 batches, fewer if there are very many series; the limit is never below 256.
 
     >>> batch_length(4, 4000, 3), batch_length(4, 10_000_000, 3), batch_length(4, 4000, 100_000)
     (1, 4096, 16)
@@ -58,13 +58,14 @@ def batch_length(chains: int, length: int, k: int) -> int:
 
 
 class Adding:
-    """Adds up the draws of one run of a chain, a few at a time.
+    """Accumulator of `Sums` over consecutive draws of a chain, a few at a time.
 
     Args:
-        start: the place in the chain of the first draw.
-        stop: and of the one after the last.
-        length: of the whole chain.
-        batch: how many draws make a batch.
+        start: the index in the chain of the first draw.
+        stop: the index after the last draw.
+        length: the length of the whole chain.
+        batch: the number of draws of a batch.
+        k: the number of series.
     """
 
     def __init__(self, start: int, stop: int, length: int, batch: int, k: int):
@@ -76,14 +77,14 @@ class Adding:
         self._low, self._high = np.full(k, np.inf), np.full(k, -np.inf)
 
     def add(self, values: Values) -> None:
-        """The draws that follow, (n, k)."""
+        """Add the next draws, (n, k)."""
         start, stop = self._place, self._place + len(values)
-        ends = np.arange(start // self._batch, (stop - 1) // self._batch + 1)
-        cuts = np.maximum(ends * self._batch - start, 0)
-        self._batches[ends - self._first] += np.add.reduceat(values, cuts, axis=0)
-        for part, powers in enumerate(self._powers):
+        touched = np.arange(start // self._batch, (stop - 1) // self._batch + 1)
+        cuts = np.maximum(touched * self._batch - start, 0)
+        self._batches[touched - self._first] += np.add.reduceat(values, cuts, axis=0)
+        for section, powers in enumerate(self._powers):
             inside = values[
-                max(self._halves[part] - start, 0) : max(self._halves[part + 1] - start, 0)
+                max(self._halves[section] - start, 0) : max(self._halves[section + 1] - start, 0)
             ]
             if len(inside):
                 square = inside * inside
@@ -96,24 +97,26 @@ class Adding:
         self._place = stop
 
     def sums(self) -> Sums:
-        """Of all draws that were added."""
+        """Return the sums over all draws that were added."""
         return Sums(self._first, self._batches, self._powers, self._low, self._high)
 
 
 class ChainSums:
-    """The sums of all runs of all chains together."""
+    """Sums over all draws of all chains, collected from `Sums` over parts of them."""
 
     def __init__(self, chains: int, length: int, batch: int, k: int):
-        self.length, self.batch = length, batch
-        self.batches = np.zeros((chains, -(-length // batch), k))
-        self.powers = np.zeros((chains, 3, POWERS, k))
-        self.low, self.high = np.full(k, np.inf), np.full(k, -np.inf)
+        self.length: int = length
+        self.batch: int = batch
+        self.batches: np.ndarray = np.zeros((chains, -(-length // batch), k))
+        self.powers: np.ndarray = np.zeros((chains, 3, POWERS, k))
+        self.low: np.ndarray = np.full(k, np.inf)
+        self.high: np.ndarray = np.full(k, -np.inf)
 
-    def add(self, chain: int, part: Sums) -> None:
-        """The sums of a run of one chain."""
-        self.batches[chain, part.first : part.first + len(part.batches)] += part.batches
-        self.powers[chain] += part.powers
-        self.low, self.high = np.minimum(self.low, part.low), np.maximum(self.high, part.high)
+    def add(self, chain: int, sums: Sums) -> None:
+        """Add the sums over some draws of one chain."""
+        self.batches[chain, sums.first : sums.first + len(sums.batches)] += sums.batches
+        self.powers[chain] += sums.powers
+        self.low, self.high = np.minimum(self.low, sums.low), np.maximum(self.high, sums.high)
 
     @property
     def chain_means(self) -> np.ndarray:
@@ -122,12 +125,12 @@ class ChainSums:
 
     @property
     def batch_means(self) -> np.ndarray:
-        """The means of whole batches, (chain, batch, k): what is left over at the end is left out."""
+        """The means of the complete batches, (chain, batch, k)."""
         whole = max(self.length // self.batch, 1)
         return self.batches[:, :whole] / min(self.batch, self.length)
 
     def central(self) -> tuple[AnyArray, AnyArray]:
-        """The variance of a draw, of denominator n - 1, and its kurtosis, (k,) each."""
+        """Compute the variance of the draws, with denominator n - 1, and their kurtosis, (k,) each."""
         n = len(self.powers) * self.length
         m1, m2, m3, m4 = self.powers.sum(axis=(0, 1)) / n
         variance = np.maximum(m2 - m1**2, 0.0)
@@ -136,7 +139,7 @@ class ChainSums:
         return variance * n / max(n - 1, 1), kurtosis
 
     def halves(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Means and variances of the halves of all chains, (2 chain, k), and their length."""
+        """Compute means and variances of the half chains, (2 chain, k), and their length."""
         half = self.length // 2
         first, second = np.moveaxis(self.powers[:, ::2, :2], 2, 0) / max(half, 1)
         means = first.reshape(-1, first.shape[-1])
@@ -145,19 +148,19 @@ class ChainSums:
 
 
 def streamed_statistics(sums: ChainSums, centre: AnyArray, size: AnyArray) -> ChainStatistics:
-    r"""What `chain_statistics` gives of a series, from its sums alone.
+    r"""Compute the result of `chain_statistics` from running sums alone.
 
-    The standard error of the mean is that of the means of batches of $b$ draws, whose spectrum at zero is
-    that of the series,
+    The standard error of the mean comes from the means of batches of $b$ draws, whose spectral density at
+    zero is that of the series,
 
     $$ \mathrm{mcse}^2 = \frac{\operatorname{var}(\bar y)}{\mathrm{ess}(\bar y)}, \qquad
        \mathrm{ess} = \frac{\operatorname{var}(y)}{\mathrm{mcse}^2} , $$
 
-    and with $b = 1$ both are what they are for the whole series.
+    and with $b = 1$ both equal those of the whole series.
 
     Args:
-        sums: of $(y - \text{centre}) / \text{size}$.
-        centre: what was taken away from the series, (k,).
+        sums: the sums of $(y - \text{centre}) / \text{size}$.
+        centre: the values subtracted from the series, (k,).
         size: the size of the numbers that the series was computed from, (k,).
     """
     size = np.where(size > 0, size, 1.0)
@@ -170,10 +173,10 @@ def streamed_statistics(sums: ChainSums, centre: AnyArray, size: AnyArray) -> Ch
     variance, kurtosis = sums.central()
     means, variances, half = sums.halves()
     with np.errstate(all="ignore"):  # 0 / 0 on constant series: floored below
-        of_batches = np.full(unit.shape[2], np.nan)
+        batch_ess = np.full(unit.shape[2], np.nan)
         if unit.shape[1] >= SHORTEST:
-            of_batches = effective_size(correlations(np.moveaxis(unit, -1, 0)))
-        mcse = spread * unit.std(axis=(0, 1), ddof=1) / np.sqrt(of_batches)
+            batch_ess = effective_size(correlations(np.moveaxis(unit, -1, 0)))
+        mcse = spread * unit.std(axis=(0, 1), ddof=1) / np.sqrt(batch_ess)
         ess = np.where(constant, draws, variance / mcse**2)
         rhat = rhat_of_halves(means, variances, half)
         if len(series) < 2 or sums.length < SHORTEST:
@@ -191,7 +194,7 @@ def streamed_statistics(sums: ChainSums, centre: AnyArray, size: AnyArray) -> Ch
 def streamed_controlled(
     sums: ChainSums, centre: AnyArray, size: AnyArray, unseen: AnyArray
 ) -> ChainStatistics:
-    """What `controlled_statistics` gives of f - g, from its sums alone."""
-    found = streamed_statistics(sums, centre, size)
+    """Compute the result of `controlled_statistics` for f - g from running sums alone."""
+    statistics = streamed_statistics(sums, centre, size)
     unit = np.where(size > 0, size, 1.0)
-    return replace(found, mcse=with_floor(found.mcse, unit * sums.chain_means, unseen))
+    return replace(statistics, mcse=with_floor(statistics.mcse, unit * sums.chain_means, unseen))

@@ -1,3 +1,5 @@
+"""Laws of adapters: functions that read draws and scores into a `Sample`."""
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -6,17 +8,16 @@ import numpy as np
 
 from ..auditing import central_differences
 from ..data import Sample
-from ._check import Law, expect, law
-from ._settings import nothing_changes, same_bits
+from ._check import Law, expect, law, nothing_changes, same_bits
 
-type Read = Callable[[], Any]  # a Sample, if it keeps the contract
+type Read = Callable[[], Any]  # returns a Sample, if it keeps the contract
 TRIED = 20  # draws at which the log density is differentiated
-NEAR = 1e-3  # how far finite differences may be off, relative to the typical score
+NEAR = 1e-3  # largest error of finite differences, relative to the typical score
 
 
 @dataclass(frozen=True)
 class AdapterCase:
-    """A function that reads draws from elsewhere, and what is known of them."""
+    """A function that reads a Sample, and the properties expected of it."""
 
     read: Read
     chains: int | None = None
@@ -28,20 +29,20 @@ class AdapterCase:
 
 @law("return steinax.Sample(draws, scores, names).")
 def gives_a_sample(case: AdapterCase) -> None:
-    """What is read is a Sample of finite numbers."""
+    """The adapter returns a Sample of finite numbers."""
     sample = case.read()
-    expect(isinstance(sample, Sample), f"it gives a {type(sample).__name__}")
+    expect(isinstance(sample, Sample), f"it returns a {type(sample).__name__}")
     expect(np.all(np.isfinite(sample.draws)), "some draws are not finite")
     expect(np.all(np.isfinite(sample.scores)), "some scores are not finite")
 
 
 @law("put axes in the order (chain, draw, dim), and keep every chain and draw.")
 def has_the_expected_shape(case: AdapterCase) -> None:
-    """As many chains, draws and dimensions as expected."""
+    """The numbers of chains, draws and dimensions are those expected."""
     sample = case.read()
     for what in ("chains", "length", "dim"):
-        found, wanted = getattr(sample, what), getattr(case, what)
-        expect(wanted is None or found == wanted, f"`{what}` is {found}, not {wanted}")
+        actual, wanted = getattr(sample, what), getattr(case, what)
+        expect(wanted is None or actual == wanted, f"`{what}` is {actual}, not {wanted}")
 
 
 @law(
@@ -49,33 +50,33 @@ def has_the_expected_shape(case: AdapterCase) -> None:
     lambda case: case.names is not None,
 )
 def has_the_expected_names(case: AdapterCase) -> None:
-    """The names are those expected."""
-    found, wanted = case.read().names, tuple(case.names or ())
-    expect(found == wanted, f"the names are {found}, not {wanted}")
+    """The names of the dimensions are those expected."""
+    names, wanted = case.read().names, tuple(case.names or ())
+    expect(names == wanted, f"the names are {names}, not {wanted}")
 
 
 @law("read the same draws in the same order every time, and set nothing globally.")
 def reads_the_same_twice(case: AdapterCase) -> None:
-    """Two readings give the same bits."""
+    """Reading twice gives the same sample, to the bit."""
     with nothing_changes():
-        one, other = case.read(), case.read()
-    expect(same_bits(one, other), "two readings differ")
+        first, second = case.read(), case.read()
+    expect(same_bits(first, second), "two readings differ")
 
 
-@law("leave out chains that never moved, and dimensions that are constants.")
+@law("leave out chains that never move, and dimensions that are constant.")
 def every_dimension_moves(case: AdapterCase) -> None:
     """No dimension and no chain is constant."""
     sample = case.read()
-    still = np.ptp(sample.draws, axis=(0, 1)) == 0
-    expect(not still.any(), f"constant: {', '.join(np.array(sample.names)[still])}")
+    constant = np.ptp(sample.draws, axis=(0, 1)) == 0
+    expect(not constant.any(), f"constant: {', '.join(np.array(sample.names)[constant])}")
     if sample.length > 1:
         stuck = np.flatnonzero(np.all(np.ptp(sample.draws, axis=1) == 0, axis=1))
         expect(not stuck.size, f"chains that never move: {stuck.tolist()}")
 
 
 @law(
-    "give the gradient of the log density at each draw, on the unconstrained space in which the draws are "
-    "(with the Jacobian's term), in the same order of columns, and not that of the draw before or after.",
+    "give the gradient of the log density at each draw, on the unconstrained space of the draws (with the "
+    "Jacobian term), in the same order of columns, and not that of the draw before or after.",
     lambda case: case.log_density is not None,
 )
 def scores_are_gradients(case: AdapterCase) -> None:
@@ -85,42 +86,42 @@ def scores_are_gradients(case: AdapterCase) -> None:
     index = np.linspace(0, sample.size - 1, min(TRIED, sample.size)).round().astype(int)
     x, score = np.asarray(sample.x, float)[index], np.asarray(sample.score, float)[index]
     scale = np.maximum(np.asarray(sample.x, float).std(axis=0), 1e-300)
-    found = central_differences(log_density, x, np.diag(scale))[0] / scale
-    typical = np.sqrt(np.mean(found**2, axis=0)) + 1e-300
-    off = np.abs(score - found) / typical
-    row, column = np.unravel_index(np.argmax(off), off.shape)
+    gradient = central_differences(log_density, x, np.diag(scale))[0] / scale
+    typical = np.sqrt(np.mean(gradient**2, axis=0)) + 1e-300
+    error = np.abs(score - gradient) / typical
+    row, column = np.unravel_index(np.argmax(error), error.shape)
     name = sample.names[column]
     expect(
-        off.max() <= NEAR,
-        f"at draw {index[row]} the score of {name} is {score[row, column]:.6g}, and finite differences "
-        f"of the log density give {found[row, column]:.6g}{_guess(score, found, typical)}",
+        error.max() <= NEAR,
+        f"at draw {index[row]} the score of {name} is {score[row, column]:.6g}, but finite differences "
+        f"of the log density give {gradient[row, column]:.6g}{_guess(score, gradient, typical)}",
     )
 
 
 @law(
-    "give log_density the log density of each draw, of the density whose gradients the scores are, or None.",
+    "set log_density to the log density of each draw, the one whose gradients are the scores, or to None.",
     lambda case: case.log_density is not None and case.read().log_density is not None,
 )
 def log_densities_are_of_the_draws(case: AdapterCase) -> None:
-    """Log densities differ between draws as the log density does."""
+    """Stored log densities equal the log density at the draws, up to one constant."""
     sample, log_density = case.read(), case.log_density
     assert log_density is not None and sample.log_density is not None
     index = np.linspace(0, sample.size - 1, min(TRIED, sample.size)).round().astype(int)
     wanted = np.array([float(log_density(x)) for x in np.asarray(sample.x, float)[index]])
-    off = sample.log_density.ravel()[index] - wanted
+    difference = sample.log_density.ravel()[index] - wanted
     expect(
-        np.ptp(off) <= NEAR * (np.ptp(wanted) + 1.0),
-        f"log densities differ from those of the draws by {off.min():.6g} to {off.max():.6g}, not by one "
-        "constant",
+        np.ptp(difference) <= NEAR * (np.ptp(wanted) + 1.0),
+        f"log densities differ from those of the draws by {difference.min():.6g} to "
+        f"{difference.max():.6g}, not by one constant",
     )
 
 
-def _guess(score: np.ndarray, found: np.ndarray, typical: np.ndarray) -> str:
-    """The likely mistake, if a simple repair mends it."""
-    if np.all(np.abs(-score - found) <= NEAR * typical):
+def _guess(score: np.ndarray, gradient: np.ndarray, typical: np.ndarray) -> str:
+    """Describe the likely mistake, if a change of sign or scale explains the difference."""
+    if np.all(np.abs(-score - gradient) <= NEAR * typical):
         return ": the sign is flipped"
-    ratio = np.sum(score * found) / np.sum(score**2) if np.any(score) else 0.0
-    if np.all(np.abs(ratio * score - found) <= NEAR * typical):
+    ratio = np.sum(score * gradient) / np.sum(score**2) if np.any(score) else 0.0
+    if np.all(np.abs(ratio * score - gradient) <= NEAR * typical):
         return f": all scores are off by a factor of {1 / ratio:.4g}"
     return ""
 

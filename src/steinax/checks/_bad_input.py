@@ -1,4 +1,4 @@
-"""A table of odd and bad input: what is wrong with it, and whether it must be refused."""
+"""A table of unusual and invalid samples and integrands, and whether each must be refused."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ CHAINS, LENGTH, DIM = 4, 20, 2
 
 @dataclass(frozen=True)
 class Input:
-    """A sample or an integrand to try.
+    """A sample and an integrand on which an estimator is checked.
 
     Attributes:
-        name: what is odd about it.
-        sample: makes the sample; may raise.
+        name: what is unusual or wrong.
+        sample: a function that makes the sample; it may raise.
         f: the integrand.
         refuse: whether an error is the only right answer.
-        same: whether the answer must be that for the plain sample and `f`.
+        same: whether the answer must equal that for ordinary NumPy arrays.
     """
 
     name: str
@@ -32,19 +32,19 @@ class Input:
     same: bool = False
 
 
-def draws() -> np.ndarray:
-    """Four chains of twenty draws from a standard Gaussian in two dimensions."""
+def gaussian_draws() -> np.ndarray:
+    """Draw four chains of twenty draws from a standard Gaussian in two dimensions."""
     return np.random.default_rng(0).normal(size=(CHAINS, LENGTH, DIM))
 
 
 def _gaussian(change: Callable[[np.ndarray], Any] = lambda x: x, **options: Any) -> Sample:
-    x = change(draws())
+    x = change(gaussian_draws())
     return Sample(x, -x, **options)
 
 
 def _both(change: Callable[[np.ndarray], Any]) -> Callable[[], Sample]:
-    """A change of draws and of scores."""
-    return lambda: Sample(change(draws()), change(-draws()))
+    """Return a function that makes the Gaussian sample with `change` applied to draws and to scores."""
+    return lambda: Sample(change(gaussian_draws()), change(-gaussian_draws()))
 
 
 def _with(array: np.ndarray, value: float) -> np.ndarray:
@@ -53,14 +53,15 @@ def _with(array: np.ndarray, value: float) -> np.ndarray:
     return array
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Return a copy that cannot be written to."""
     array = array.copy()
     array.setflags(write=False)
     return array
 
 
 def _samples() -> Iterator[Input]:
-    x = draws()
+    x = gaussian_draws()
     refused: dict[str, Callable[[], Sample]] = {
         "a draw that is NaN": lambda: Sample(_with(x, np.nan), -x),
         "a score that is NaN": lambda: Sample(x, _with(-x, np.nan)),
@@ -109,7 +110,7 @@ def _weights(shape: tuple[int, ...]) -> dict[str, Callable[[], Sample]]:
 
 
 def _odd() -> Iterator[Input]:
-    """What may be answered, if honestly; and what must be answered as if it were not odd."""
+    """Yield unusual samples that may be answered, and unusual containers that must change nothing."""
     odd: dict[str, Callable[[], Sample]] = {
         "one draw in each chain": partial(_gaussian, lambda x: x[:, :1]),
         "two draws in each chain": partial(_gaussian, lambda x: x[:, :2]),
@@ -122,10 +123,10 @@ def _odd() -> Iterator[Input]:
         "every draw five times": partial(_gaussian, lambda x: np.repeat(x[:, :4], 5, axis=1)),
         "two equal dimensions": partial(_gaussian, lambda x: x[..., [0, 0]]),
         "a dimension that moves by rounding": partial(_gaussian, lambda x: 1 + x * [1.0, 1e-16]),
-        "a mean of 1e15": lambda: Sample(draws() + 1e15, -draws()),
-        "a scale of 1e150": lambda: Sample(draws() * 1e150, -draws() / 1e150),
-        "a scale of 1e-150": lambda: Sample(draws() * 1e-150, -draws() / 1e-150),
-        "scores that are zero": lambda: Sample(draws(), 0 * draws()),
+        "a mean of 1e15": lambda: Sample(gaussian_draws() + 1e15, -gaussian_draws()),
+        "a scale of 1e150": lambda: Sample(gaussian_draws() * 1e150, -gaussian_draws() / 1e150),
+        "a scale of 1e-150": lambda: Sample(gaussian_draws() * 1e-150, -gaussian_draws() / 1e-150),
+        "scores that are zero": lambda: Sample(gaussian_draws(), 0 * gaussian_draws()),
         "one outlier": partial(_gaussian, lambda x: _with(x, 1e6)),
         "integers": partial(_gaussian, lambda x: np.round(10 * x).astype(int)),
         "float32": partial(_gaussian, dtype=np.float32),
@@ -135,10 +136,12 @@ def _odd() -> Iterator[Input]:
         yield Input(name, sample, lambda x: x[0] ** 2)
     same: dict[str, Callable[[], Sample]] = {
         "Fortran order": _both(np.asfortranarray),
-        "read-only": _both(_frozen),
+        "read-only": _both(frozen),
         "lists": _both(np.ndarray.tolist),
         "jax arrays": _from_jax,
-        "a mask that hides nothing": lambda: Sample(np.ma.masked_greater(draws(), 1e9), -draws()),
+        "a mask that hides nothing": lambda: Sample(
+            np.ma.masked_greater(gaussian_draws(), 1e9), -gaussian_draws()
+        ),
         "xarray": _from_xarray,
     }
     for name, sample in same.items():
@@ -152,17 +155,20 @@ def _stuck(x: np.ndarray, count: int) -> np.ndarray:
 
 
 def _from_jax() -> Sample:
-    from .._precision import precision
+    from .._numerics import precision
 
     with precision(np.float64):
-        return Sample(jnp.asarray(draws()), jnp.asarray(-draws()))
+        return Sample(jnp.asarray(gaussian_draws()), jnp.asarray(-gaussian_draws()))
 
 
 def _from_xarray() -> Sample:
     import xarray
 
     axes = ("chain", "draw", "dim")
-    return Sample(xarray.DataArray(draws(), dims=axes), xarray.DataArray(-draws(), dims=axes))
+    return Sample(
+        xarray.DataArray(gaussian_draws(), dims=axes),
+        xarray.DataArray(-gaussian_draws(), dims=axes),
+    )
 
 
 def _raises(x: Any) -> Any:
@@ -170,7 +176,7 @@ def _raises(x: Any) -> Any:
 
 
 def _integrands() -> Iterator[Input]:
-    x = draws()
+    x = gaussian_draws()
     refused: dict[str, Any] = {
         "NaN": lambda x: x[0] * jnp.nan,
         "infinite": lambda x: 1 / (0 * x[0]),
@@ -208,7 +214,7 @@ def _integrands() -> Iterator[Input]:
 
 
 def _odd_integrands() -> Iterator[Input]:
-    x = draws()
+    x = gaussian_draws()
     odd: dict[str, Any] = {
         "constant": lambda x: 2.5,
         "zero": lambda x: 0 * x[0],
@@ -231,7 +237,7 @@ def _odd_integrands() -> Iterator[Input]:
 
 
 def inputs() -> Iterator[Input]:
-    """Every odd and bad input of the table."""
+    """Yield every unusual or invalid input of the table."""
     yield from _samples()
     yield from _integrands()
     yield from _odd_integrands()

@@ -1,20 +1,95 @@
+"""Laws of families: control variates of mean zero, and overrides that agree with the defaults."""
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._precision import precision, to_numpy
-from ..families import AbstractFamily, AbstractLinearFamily
+from .._numerics import precision, to_numpy
+from ..families import AbstractFamily, AbstractLinearFamily, AllDraws, KernelTranslates
 from ..kernels import resolve
-from ._check import Law, expect, law
-from ._laws import ON_GRID, Shape, assert_close, check_mean_on_grid, functions_of, random_params
-from ._linear import check_linear_family
-from ._settings import layouts, nothing_changes, same_bits, stirred, unmodified
-from ._targets import quadrature, skewed
+from ._check import Law, expect, law, layouts, nothing_changes, same_bits, stirred, unmodified
+from ._laws import (
+    ON_GRID,
+    Shape,
+    assert_close,
+    autodiff_pairs,
+    check_mean_on_grid,
+    check_positive,
+    default_features,
+    functions_of,
+    points,
+    quadrature,
+    random_params,
+    skewed,
+)
+
+CROWD = 20  # points at which closed forms are compared
+
+
+def check_linear_family(family: AbstractLinearFamily) -> None:
+    """Check that everything a linear family overrides equals its default, in one compiled call."""
+    x, score = points(skewed(3), 7, CROWD)
+    y, score_y = points(skewed(3), 9, CROWD + 3)
+    family = resolve(family, x)
+    state = family.setup(x, score)
+    size = family.size(state, 3)
+    count = jax.eval_shape(lambda x, score: family.features(state, x, score), x[0], score[0]).shape
+    expect(count == (size,), f"`size` is {size}, and `features` gives {count}")
+    rng = np.random.default_rng(8)
+    coef, dual = jnp.asarray(rng.normal(size=(size, 2))), jnp.asarray(rng.normal(size=(CROWD, 2)))
+    computed = jax.jit(partial(_everything, family))(x, score, y, score_y, coef, dual)
+    features = computed["features"]
+    _same("features", features, computed["default features"])
+    _same("apply", computed["applied"], features @ coef)
+    _same("evaluate", computed["one point"], features[0] @ coef)
+    _same("adjoint", computed["adjoint"], computed["features at x"].T @ dual)
+    _same("cross_gram", computed["kernel"], computed["default kernel"])
+    _same("from_dual", computed["from dual"], computed["kernel at x"] @ dual, 1e-9)
+    check_positive(computed["kernel at x"])
+    if computed["gram"] is not None:
+        check_positive(computed["gram"])
+
+
+def _same(method: str, actual: jax.Array, expected: jax.Array, tolerance: float = 1e-10) -> None:
+    try:
+        assert_close(actual, expected, tolerance)
+    except AssertionError as error:
+        raise AssertionError(f"`{method}` is {error}") from None
+
+
+def _everything(family: AbstractLinearFamily, x, score, y, score_y, coef, dual) -> dict:
+    """Compute features, products and kernels of a linear family set up on x, and their defaults."""
+    state = family.setup(x, score)
+    from_dual = family.from_dual(state, x, score, dual)
+    return {
+        "features": family.feature_matrix(state, y, score_y),
+        "default features": default_features(family, state, y, score_y),
+        "applied": family.apply(state, coef, y, score_y),
+        "one point": family.evaluate(state, coef, y[0], score_y[0]),
+        "adjoint": family.adjoint(state, x, score, dual),
+        "features at x": family.feature_matrix(state, x, score),
+        "kernel": family.cross_gram(state, x, score, y, score_y),
+        "default kernel": _span_kernel(family, state, x, score, y, score_y),
+        "kernel at x": family.cross_gram(state, x, score, x, score),
+        "from dual": family.apply(state, from_dual, x, score),
+        "gram": family.gram(state),
+    }
+
+
+def _span_kernel(family: AbstractLinearFamily, state, x, score, y, score_y) -> jax.Array:
+    """Compute the kernel whose translates the family spans, from its definition."""
+    if len(family.terms) > 1:
+        terms = zip(family.terms, state, strict=True)
+        return sum(_span_kernel(*term, x, score, y, score_y) for term in terms)  # type: ignore
+    if isinstance(family, KernelTranslates) and isinstance(family.centres, AllDraws):
+        return autodiff_pairs(family.kernel, family.operator, x, score, y, score_y)
+    return AbstractLinearFamily.cross_gram(family, state, x, score, y, score_y)
+
 
 DRAWS = 12
 
@@ -28,18 +103,18 @@ class FamilyCase:
 
     @property
     def linear(self) -> bool:
-        """Whether the family is linear in its parameters."""
+        """Return whether the family is linear in its parameters."""
         return isinstance(self.family, AbstractLinearFamily)
 
     @cached_property
     def draws(self) -> tuple[np.ndarray, np.ndarray]:
-        """Draws in two dimensions and their scores."""
+        """Return draws in two dimensions and their scores."""
         target = skewed(2)
         x = target.draw(np.random.default_rng(5), DRAWS)
         return x, target.score(x)
 
     def values(self, x: np.ndarray, score: np.ndarray) -> np.ndarray:
-        """The control variates at the draws, for fixed parameters, by the family set up on them."""
+        """Evaluate control variates with fixed parameters at the draws that the family is set up on."""
         family = resolve(self.family, jnp.asarray(x))
         state = family.setup(x, score)
         params = random_params(family, state, jnp.asarray(x))
@@ -47,7 +122,7 @@ class FamilyCase:
         return np.asarray(jax.jit(at_one)(state, params, jnp.asarray(x), jnp.asarray(score)))
 
     def features(self, dtype: DTypeLike) -> np.ndarray | None:
-        """The features of a linear family at the draws."""
+        """Compute the features at the draws, or return None if the family is not linear."""
         x, score = (jnp.asarray(array.astype(dtype)) for array in self.draws)
         family = resolve(self.family, x)
         if not isinstance(family, AbstractLinearFamily):
@@ -56,7 +131,8 @@ class FamilyCase:
         return np.asarray(jax.jit(lambda *points: family.feature_matrix(state, *points))(x, score))
 
 
-def _is_linear(case: FamilyCase) -> bool:
+def of_linear_family(case: FamilyCase) -> bool:
+    """Whether the family is linear in its parameters, for laws of linear families."""
     return case.linear
 
 
@@ -68,7 +144,7 @@ def _mean(case: FamilyCase, dim: int) -> None:
 
 MEAN = (
     "a control variate must have mean zero under every target: apply a Stein operator to the basis, and "
-    "leave closed forms out until this passes. Features with kinks or jumps need shape=Shape.KINKED or "
+    "leave out closed forms until this passes. Features with kinks or jumps need shape=Shape.KINKED or "
     "Shape.BROKEN."
 )
 
@@ -85,9 +161,12 @@ def mean_is_zero_in_two_dimensions(case: FamilyCase) -> None:
     _mean(case, 2)
 
 
-@law("make what is overridden agree, or leave the override out: the default is right.", _is_linear)
+@law(
+    "make the override agree with the default, or remove it: the default is right.",
+    of_linear_family,
+)
 def overrides_agree_with_the_defaults(case: FamilyCase) -> None:
-    """Features, products, kernels and sizes are those that follow from the basis."""
+    """Features, products, kernels and sizes equal those that follow from the basis."""
     assert isinstance(case.family, AbstractLinearFamily)
     check_linear_family(case.family)
 
@@ -102,7 +181,7 @@ def _at_a_point(case: FamilyCase) -> tuple[AbstractFamily, object, Callable]:
 
 @law("let `init` return parameters with which g is zero: fitting starts from plain Monte Carlo.")
 def starts_as_plain_monte_carlo(case: FamilyCase) -> None:
-    """With the first parameters g is zero."""
+    """With its initial parameters, g is zero."""
     family, state, value = _at_a_point(case)
     start = value(family.init(state, jnp.asarray(case.draws[0]), 3, jax.random.key(0)))
     expect(
@@ -111,9 +190,9 @@ def starts_as_plain_monte_carlo(case: FamilyCase) -> None:
     expect(not np.any(start), f"with the parameters of `init`, g is {np.asarray(start)}")
 
 
-@law("let `rescale` multiply each integrand's parameters so that its g is multiplied.")
+@law("let `rescale` change each integrand's parameters so that its g is multiplied by the factor.")
 def rescales_by_integrand(case: FamilyCase) -> None:
-    """`rescale` multiplies the control variates."""
+    """`rescale` multiplies the control variate of each integrand by its factor."""
     family, state, value = _at_a_point(case)
     params = random_params(family, state, jnp.asarray(case.draws[0]))
     factor = jnp.array([2.0, -1.0, 0.5])
@@ -122,16 +201,16 @@ def rescales_by_integrand(case: FamilyCase) -> None:
 
 @law("draw random numbers from a fixed key, and keep nothing between calls.")
 def gives_the_same_bits_twice(case: FamilyCase) -> None:
-    """The same draws give the same state, parameters and values."""
+    """Two runs on the same draws give the same values, to the bit."""
     x, score = case.draws
-    once = case.values(x, score)
+    expected = case.values(x, score)
     with stirred():
-        expect(same_bits(once, case.values(x, score)), "the same draws gave other values")
+        expect(same_bits(expected, case.values(x, score)), "the same draws gave different values")
 
 
 @law("copy what you change: x and score belong to the caller.")
 def leaves_its_input_alone(case: FamilyCase) -> None:
-    """`setup` writes into no array, and the family is as it was."""
+    """`setup` changes neither its arrays nor the family."""
     x, score = case.draws
     family = resolve(case.family, jnp.asarray(x))
     before = to_numpy(jax.tree.map(np.array, jax.tree.leaves(case.family)))
@@ -141,24 +220,24 @@ def leaves_its_input_alone(case: FamilyCase) -> None:
 
 @law("take any array: use jnp.asarray(x), and never ask for x.flags or x.data.")
 def takes_any_memory_layout(case: FamilyCase) -> None:
-    """Read-only, Fortran-ordered and strided draws give the same."""
-    once = case.values(*case.draws)
+    """Read-only, Fortran-ordered and strided draws give the same values, to the bit."""
+    expected = case.values(*case.draws)
     for name, (x, score) in layouts(*case.draws):
-        expect(same_bits(once, case.values(x, score)), f"{name} draws gave other values")
+        expect(same_bits(expected, case.values(x, score)), f"{name} draws gave different values")
 
 
 @law(
     "set nothing globally: use `with jax.enable_x64(...)`, np.random.default_rng and jax.random.key."
 )
 def changes_no_global_setting(case: FamilyCase) -> None:
-    """Settings of jax, NumPy and warnings are as before."""
+    """Settings of jax, NumPy and warnings are left unchanged."""
     with nothing_changes():
         case.values(*case.draws)
 
 
 @law("take dtypes from x (jnp.zeros(..., x.dtype)), not float64 by name.")
 def works_in_float32(case: FamilyCase) -> None:
-    """In single precision values are of single precision, and features near the others."""
+    """From float32 draws, values are float32, and features are close to those in float64."""
     with precision(np.float32):
         single = case.values(*(array.astype(np.float32) for array in case.draws))
         features = case.features(np.float32)
@@ -170,7 +249,7 @@ def works_in_float32(case: FamilyCase) -> None:
 
 @law("guard square roots and divisions at distance zero with jnp.where on their argument.")
 def is_finite_everywhere(case: FamilyCase) -> None:
-    """No NaN at the draws themselves, at zero, or far away."""
+    """g is finite at the draws themselves, at zero and far away."""
     x, score = case.draws
     x = np.concatenate([x, x[:1], np.zeros((1, 2)), 30 * x[:2]])
     score = np.concatenate([score, score[:1], np.zeros((1, 2)), score[:2]])
@@ -179,18 +258,18 @@ def is_finite_everywhere(case: FamilyCase) -> None:
 
 @law("write `evaluate` with jax.numpy and lax control flow, for one point.")
 def maps_and_compiles(case: FamilyCase) -> None:
-    """Compiled and mapped over draws it gives what it gives at one point."""
+    """Compiled and mapped over draws, `evaluate` gives the same values as at single points."""
     x, score = (jnp.asarray(array) for array in case.draws)
     family = resolve(case.family, x)
     state = family.setup(x, score)
     params = random_params(family, state, x)
-    alone = jnp.stack([family.evaluate(state, params, x[i], score[i]) for i in range(2)])
-    assert_close(case.values(*case.draws)[:2], alone, 1e-9)
+    expected = jnp.stack([family.evaluate(state, params, x[i], score[i]) for i in range(2)])
+    assert_close(case.values(*case.draws)[:2], expected, 1e-9)
 
 
-@law("evaluate each point by itself: a draw's g must not depend on which others are evaluated.")
+@law("evaluate each point by itself: g at a draw must not depend on which others are evaluated.")
 def points_do_not_know_each_other(case: FamilyCase) -> None:
-    """Features of draws in another order are the features, in that order."""
+    """Values at a draw do not depend on the order or number of the other draws."""
     x, score = (jnp.asarray(array) for array in case.draws)
     family = resolve(case.family, x)
     state = family.setup(x, score)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for samples and integrands, good and bad: `pip install steinax[checks]`.
+"""Hypothesis strategies for valid and invalid samples and integrands: `pip install steinax[checks]`.
 
 >>> from hypothesis import given, settings
 >>> import steinax as sx
@@ -18,7 +18,7 @@ import numpy as np
 
 from .._require import require
 from ..data import Sample
-from ._bad_input import Input
+from ._bad_input import Input, frozen
 
 if TYPE_CHECKING:
     from hypothesis import strategies as st
@@ -26,10 +26,10 @@ else:
     st = require("hypothesis.strategies", extra="checks")
 
 type Shapes = Sequence[Any]  # of (chains, draws, dimensions)
-type Draw = Callable[..., Any]  # what Hypothesis hands to a composite strategy
-type Arrays = tuple[Any, Any]  # draws and scores
+type Draw = Callable[..., Any]  # the first argument of a composite strategy
+type DrawsAndScores = tuple[Any, Any]
 
-# Few, because each compiles anew; short chains and single ones among them.
+# Few, because each shape is compiled; they include short and single chains.
 SHAPES: Shapes = ((1, 20, 1), (2, 8, 2), (4, 20, 3), (4, 3, 1), (2, 1, 2), (1, 2, 1), (8, 1, 2))
 DTYPES = (np.float64, np.float64, np.float32)
 TAILS = ("normal", "student", "lognormal", "uniform")
@@ -37,7 +37,7 @@ TAILS = ("normal", "student", "lognormal", "uniform")
 
 @st.composite
 def arrays(draw: Draw, shapes: Shapes = SHAPES) -> tuple[np.ndarray, np.ndarray]:
-    """Draws and scores: of any scale, correlated, autocorrelated, with light or heavy tails."""
+    """Generate draws and scores of any scale, correlated, autocorrelated, with light or heavy tails."""
     chains, length, dim = draw(st.sampled_from(shapes))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     noise = _noise(rng, draw(st.sampled_from(TAILS)), (chains, length, dim))
@@ -47,8 +47,8 @@ def arrays(draw: Draw, shapes: Shapes = SHAPES) -> tuple[np.ndarray, np.ndarray]
     mixing = np.eye(dim) + draw(st.sampled_from([0.0, 0.9])) * np.tri(dim, k=-1)
     scale = 10.0 ** np.array(draw(st.lists(st.integers(-3, 3), min_size=dim, max_size=dim)))
     shift = draw(st.sampled_from([0.0, 1.0, -1e3]))
-    root = scale[:, None] * mixing
-    return noise @ root.T + shift, -noise @ np.linalg.inv(root)
+    factor = scale[:, None] * mixing
+    return noise @ factor.T + shift, -noise @ np.linalg.inv(factor)
 
 
 def _noise(rng: np.random.Generator, tails: str, shape: tuple[int, int, int]) -> np.ndarray:
@@ -64,7 +64,7 @@ def _noise(rng: np.random.Generator, tails: str, shape: tuple[int, int, int]) ->
 
 @st.composite
 def samples(draw: Draw, shapes: Shapes = SHAPES) -> Sample:
-    """Samples with nothing wrong but their size: see `arrays`."""
+    """Generate valid samples, some of them very small: see `arrays`."""
     x, score = draw(arrays(shapes))
     return Sample(x, score, dtype=draw(st.sampled_from(DTYPES)))
 
@@ -78,19 +78,13 @@ def _set(value: float) -> Callable[[np.ndarray, np.random.Generator], np.ndarray
     return change
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array = array.copy()
-    array.setflags(write=False)
-    return array
-
-
 def _xarray(array: np.ndarray) -> Any:
     import xarray
 
     return xarray.DataArray(array, dims=("chain", "draw", "dim"))
 
 
-# Of an array and a generator; True: an error is the only right answer.
+# Functions of an array and a random generator; True: an error is the only right answer.
 CHANGES: dict[str, tuple[Callable[..., Any], bool]] = {
     "NaN": (_set(np.nan), True),
     "infinite": (_set(np.inf), True),
@@ -108,7 +102,7 @@ CHANGES: dict[str, tuple[Callable[..., Any], bool]] = {
     "integers": (lambda a, _: np.round(a).astype(int), False),
     "float32": (lambda a, _: a.astype(np.float32), False),
     "Fortran order": (lambda a, _: np.asfortranarray(a), False),
-    "read-only": (lambda a, _: _frozen(a), False),
+    "read-only": (lambda a, _: frozen(a), False),
     "lists": (lambda a, _: a.tolist(), False),
     "xarray": (lambda a, _: _xarray(a), False),
     "one outlier": (_set(1e8), False),
@@ -117,8 +111,8 @@ CHANGES: dict[str, tuple[Callable[..., Any], bool]] = {
     "tiny": (lambda a, _: a * 1e-150, False),
     "immense": (lambda a, _: a * 1e290, False),
 }
-# Of draws and scores together.
-JOINT: dict[str, tuple[Callable[[np.ndarray, np.ndarray], Arrays], bool]] = {
+# Functions of draws and scores; True: an error is the only right answer.
+JOINT: dict[str, tuple[Callable[[np.ndarray, np.ndarray], DrawsAndScores], bool]] = {
     "equal chains": (lambda x, s: (_first(x, 0), _first(s, 0)), False),
     "chains that never move": (lambda x, s: (_first(x, 1), _first(s, 1)), False),
     "doubled draws": (lambda x, s: (_doubled(x), _doubled(s)), False),
@@ -149,7 +143,7 @@ def _constant(array: np.ndarray) -> np.ndarray:
 
 @st.composite
 def odd_samples(draw: Draw, shapes: Shapes = SHAPES) -> Input:
-    """Samples with something odd or wrong about them, each with a name and whether it must be refused."""
+    """Generate unusual or invalid samples, each with a name and whether it must be refused."""
     x, score = draw(arrays(shapes))
     if draw(st.booleans()):
         name = draw(st.sampled_from(sorted(JOINT)))
@@ -206,16 +200,16 @@ FUNCTIONS: dict[str, tuple[Any, bool]] = {
 
 
 def integrands() -> st.SearchStrategy[tuple[str, Any, bool]]:
-    """Integrands with a name, and whether they must be refused."""
+    """Generate integrands with a name and whether they must be refused."""
     return st.sampled_from(sorted(FUNCTIONS)).map(lambda name: (name, *FUNCTIONS[name]))
 
 
 @st.composite
 def inputs(draw: Draw, shapes: Shapes = SHAPES) -> Input:
-    """A sample, odd or not, and an integrand, odd or not: what an estimate may be asked for."""
-    made: Input | None = draw(st.one_of(st.none(), odd_samples(shapes)))
-    if made is None:
+    """Generate pairs of a sample and an integrand, valid or not, as input of an estimate."""
+    given: Input | None = draw(st.one_of(st.none(), odd_samples(shapes)))
+    if given is None:
         (x, score), dtype = draw(arrays(shapes)), draw(st.sampled_from(DTYPES))
-        made = Input("a sample", lambda: Sample(x, score, dtype=dtype))
+        given = Input("a sample", lambda: Sample(x, score, dtype=dtype))
     name, f, refuse = draw(integrands())
-    return Input(f"{made.name}; f: {name}", made.sample, f, refuse or made.refuse)
+    return Input(f"{given.name}; f: {name}", given.sample, f, refuse or given.refuse)

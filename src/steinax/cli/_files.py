@@ -1,4 +1,4 @@
-"""Samples read from files, and results written to them."""
+"""Read samples from files, and write results to them."""
 
 import csv
 import glob
@@ -25,10 +25,10 @@ CMDSTAN = "cmdstan"
 
 
 def check_files(files: Sequence[str]) -> list[str]:
-    """Refuse files that are missing or of no known kind, before anything heavy is imported.
+    """Raise if files are missing or of unknown format, before slow imports.
 
     Returns:
-        Those that are not CSV files of CmdStan: one at most.
+        The files that are not CSV files of CmdStan: one at most.
     """
     kinds = {name: _kind(Path(name)) for name in files}
     alone = [name for name, kind in kinds.items() if kind != CMDSTAN]
@@ -41,8 +41,8 @@ def check_files(files: Sequence[str]) -> list[str]:
 
 
 def read_sample(files: Sequence[str]) -> "Sample":
-    """The sample in a netCDF file, in a zarr store, or in CSV files of CmdStan; not yet audited."""
-    from .._progress import progress
+    """Read the sample of a netCDF file, a zarr store or CSV files of CmdStan, without an audit."""
+    from .._show import progress
 
     alone = check_files(files)
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
@@ -51,18 +51,18 @@ def read_sample(files: Sequence[str]) -> "Sample":
             from ..adapters import from_arviz
 
             return from_arviz(files[0], audit=False)
-        from ..adapters._cmdstan import from_cmdstan
+        from ..adapters import from_cmdstan
 
         return from_cmdstan(list(files))
 
 
 def is_zarr(path: Path) -> bool:
-    """Whether a folder is a zarr store."""
+    """Return whether a folder is a zarr store."""
     return any((path / name).exists() for name in ZARR)
 
 
 def _kind(path: Path) -> str:
-    """By what is inside, since R, Python and people give files different endings."""
+    """Return the format of a file from its contents, since file extensions vary."""
     if path.is_dir():
         return _kind_of_folder(path)
     if not path.exists():
@@ -74,7 +74,7 @@ def _kind(path: Path) -> str:
         return "netCDF"
     if start.startswith(CLASSIC):
         raise ValueError(
-            f"{path} is of the old kind of netCDF, version 3, which has no groups: save it again from "
+            f"{path} is of the old netCDF format, version 3, which has no groups: save it again from "
             'ArviZ, by data.to_netcdf(path, engine="h5netcdf").'
         )
     if start.startswith(ZIP):
@@ -93,7 +93,7 @@ def _kind_of_folder(path: Path) -> str:
     if any(_start(file).startswith(STAN) for file in path.glob("*.csv")):
         return CMDSTAN
     raise ValueError(
-        f"the folder {path} is no zarr store and holds no CSV files of CmdStan: name the file itself, or "
+        f"the folder {path} is not a zarr store and holds no CSV files of CmdStan: name the file itself, or "
         "the folder that CmdStan wrote to."
     )
 
@@ -103,21 +103,21 @@ def _start(path: Path) -> bytes:
         return file.read(8)
 
 
-WIDTH = 120  # of what is not read on a terminal
+WIDTH = 120  # of tables that are not shown on a terminal
 
 
 def format_of(options: Any) -> str:
-    """What to write: as asked for, or by the ending of the file, or else a table."""
+    """Return the output format: the given option, else by the file's extension, else a table."""
     ending = Path(options.output or "").suffix.removeprefix(".")
     return options.format or (ending if ending in ("json", "csv") else "table")
 
 
 def write(text: str, options: Any) -> None:
-    """Print the text, or write it to the file that was named."""
+    """Print the text, or write it to the output file if one is given."""
     text = text if text.endswith("\n") else text + "\n"
     if options.output is None:
-        known = sys.stdout.encoding or "utf-8"  # a terminal may not know every letter
-        sys.stdout.write(text.encode(known, "replace").decode(known))
+        encoding = sys.stdout.encoding or "utf-8"  # may lack some characters
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     else:
         Path(options.output).write_text(text, encoding="utf-8")
 
@@ -128,13 +128,13 @@ def deliver(
     rows: Callable[[], Sequence[Mapping[str, Any]]],
     table: Callable[[int], "RenderableType"],
 ) -> None:
-    """Write an answer in the form that is asked for; the others are not made.
+    """Write a result as JSON, CSV or a table, computing only the requested format.
 
     Args:
         options: of the command.
-        answer: all of it, for JSON.
-        rows: of the table, for CSV.
-        table: for people, of a given width.
+        answer: returns the whole result, for JSON.
+        rows: returns the rows of the table, for CSV.
+        table: returns a printable table of a given width.
     """
     kind = format_of(options)
     if kind == "json":
@@ -147,7 +147,7 @@ def deliver(
 
 
 def _print_table(table: "RenderableType", width: int, options: Any) -> None:
-    """Print a table; in colour on a terminal only."""
+    """Print a table, in colour on a terminal only."""
     from rich.console import Console
 
     from .._show import plain_text
@@ -159,18 +159,18 @@ def _print_table(table: "RenderableType", width: int, options: Any) -> None:
 
 
 def _width_of(options: Any) -> int:
-    """How many columns a table may have: COLUMNS says, or the terminal."""
-    seen = options.output is None and sys.stdout.isatty()
-    return shutil.get_terminal_size((80 if seen else WIDTH, 24)).columns
+    """Return the width of a table in characters, from COLUMNS or the terminal."""
+    on_terminal = options.output is None and sys.stdout.isatty()
+    return shutil.get_terminal_size((80 if on_terminal else WIDTH, 24)).columns
 
 
 def as_json(answer: Mapping[str, Any]) -> str:
-    """JSON with all digits; what JSON has no number for is null."""
+    """Format a result as JSON with all digits, and null for NaN and infinity."""
     return json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """CSV with all digits, a column for each key of the first row; what is not a number is left out."""
+    """Format rows as CSV with all digits, a column for each key of the first row, and NaN as empty."""
     text = io.StringIO()
     table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     table.writeheader()
@@ -179,13 +179,13 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """With the types of JSON."""
+    """Convert a value to types of JSON, with null for NaN and infinity."""
     import numpy as np
 
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):

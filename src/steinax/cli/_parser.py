@@ -1,4 +1,4 @@
-"""The command line: every command and option."""
+"""The parser of the command line, with every command and option."""
 
 import argparse
 import textwrap
@@ -9,7 +9,7 @@ MODES = ("raise", "warn", "unadjusted", "off")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Text as it is written; the longest command has its line to itself otherwise."""
+    """Help formatter that keeps line breaks, and puts the help of each command on the same line."""
 
     def __init__(self, prog: str, **options: Any):
         super().__init__(prog, max_help_position=22, **options)
@@ -17,12 +17,12 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """With examples at the end of its help; no abbreviations, so that scripts last.
+    """Argument parser with examples at the end of its help, and without abbreviated options.
 
     Args:
-        prog: what is typed.
-        description: one sentence; after an empty line, more.
-        examples: what is typed after `steinax`.
+        prog: the name of the program.
+        description: one sentence; more after an empty line.
+        examples: arguments after `steinax`.
         more: text below the examples.
         options: of argparse.
     """
@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_command(commands: Any, name: str, description: str, examples: list[str]) -> Parser:
-    """One command; the first sentence of its description is its line in the list of commands."""
+    """Add a command, listed with the first sentence of its description."""
     text = textwrap.dedent(description).strip()
     first = text.partition("\n")[0]
     return commands.add_parser(
@@ -56,21 +56,21 @@ def add_command(commands: Any, name: str, description: str, examples: list[str])
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
-    """What to read."""
+    """Add the argument for the files to read."""
     parser.add_argument("files", nargs="+", metavar="FILE", help=FILES)
 
 
 def add_output(parser: argparse.ArgumentParser, csv: bool = True) -> None:
-    """Where the answer goes, and in which form."""
+    """Add options for the output file and its format."""
     kind = parser.add_mutually_exclusive_group()
-    every = {"json": "JSON with all digits, and null for what is no number"}
+    formats = {"json": "JSON with all digits, and null for NaN and infinity"}
     if csv:
-        every["csv"] = "CSV with all digits"
-    for one, text in every.items():
+        formats["csv"] = "CSV with all digits"
+    for name, text in formats.items():
         kind.add_argument(
-            f"--{one}", action="store_const", const=one, dest="format", help=f"print {text}"
+            f"--{name}", action="store_const", const=name, dest="format", help=f"print {text}"
         )
-    endings = " or ".join(f".{one}" for one in every)
+    endings = " or ".join(f".{name}" for name in formats)
     parser.add_argument(
         "--output",
         metavar="FILE",
@@ -79,21 +79,21 @@ def add_output(parser: argparse.ArgumentParser, csv: bool = True) -> None:
 
 
 def add_variables(parser: argparse.ArgumentParser, what: str) -> None:
-    """Which variables."""
+    """Add the option that selects variables."""
     parser.add_argument(
         "--var", action="append", metavar="NAME", dest="variables", default=[], help=what
     )
 
 
 def add_audit(parser: argparse.ArgumentParser) -> None:
-    """What a failed audit means."""
+    """Add the option for what happens if the audit fails."""
     parser.add_argument(
         "--audit",
         choices=MODES,
         default="raise",
         metavar="MODE",
         help="if the audit fails: raise (the default) stops, warn goes on; unadjusted is for samplers "
-        "without a Metropolis step; off does not look",
+        "without a Metropolis step; off skips the audit",
     )
 
 
@@ -112,28 +112,28 @@ DESCRIPTION = """
 MORE = """
     exit codes:
       0    fine
-      1    the audit failed: the scores are not those of the draws
+      1    the audit failed: the scores do not belong to the draws
       2    wrong usage, or a file that cannot be read
 
-    `steinax COMMAND --help` tells more of each command.
+    `steinax COMMAND --help` describes a command.
     """
 
 
 class _Version(argparse.Action):
-    """Looked up when it is asked for: reading metadata takes time."""
+    """Print the versions, which are looked up on request because reading metadata takes time."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         import platform
         from importlib.metadata import version
 
         print(f"steinax {version('steinax')}")
-        below = (f"{name} {version(name)}" for name in ("jax", "numpy", "equinox", "arviz-base"))
-        print(f"on Python {platform.python_version()}, {', '.join(below)}")
+        packages = (f"{name} {version(name)}" for name in ("jax", "numpy", "equinox", "arviz-base"))
+        print(f"on Python {platform.python_version()}, {', '.join(packages)}")
         parser.exit()
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+    """Build the parser of the whole command line."""
     examples = ["summary draws.nc", "audit draws.nc", "convert output/*.csv draws.nc"]
     parser = Parser("steinax", DESCRIPTION, examples, MORE)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the versions and stop")
@@ -164,7 +164,7 @@ def _summary(commands: Any) -> None:
     ]
     parser = add_command(commands, "summary", description, examples)
     add_files(parser)
-    add_variables(parser, "only this variable; can be given again")
+    add_variables(parser, "only this variable; can be repeated")
     add_audit(parser)
     add_output(parser)
 
@@ -174,7 +174,7 @@ def _audit(commands: Any) -> None:
         Test whether the scores are those of the draws.
 
         A wrong sign, columns out of order, a missing Jacobian and the like are named,
-        with the repair. The exit code is 0 if the audit passed and 1 if it failed.
+        with a fix. The exit code is 0 if the audit passed and 1 if it failed.
         """
     examples = ["audit draws.nc", "audit output", "audit draws.nc && steinax summary draws.nc"]
     parser = add_command(commands, "audit", description, examples)
@@ -192,9 +192,9 @@ def _estimate(commands: Any) -> None:
           def total(mu, tau):
               return mu + tau
 
-        A function of one argument that is no variable is given the draw itself,
-        unconstrained. Functions give a number or an array. Those of jax.numpy and of
-        arithmetic alone are fast; others are called once for each draw.
+        A function of one argument that is not a variable is given the unconstrained
+        draw. Functions return a number or an array. Those that use only jax.numpy and
+        arithmetic are fast; others are called once for each draw.
         """
     examples = [
         "estimate draws.nc --fn functions:total",
@@ -209,9 +209,9 @@ def _estimate(commands: Any) -> None:
         metavar="MODULE:FUNCTION",
         dest="functions",
         default=[],
-        help="a function, of a module here or of an installed one; can be given again",
+        help="a function of a module in this folder or of an installed one; can be repeated",
     )
-    add_variables(parser, "a variable, an element such as beta[0], or a group; can be given again")
+    add_variables(parser, "a variable, an element such as beta[0], or a group; can be repeated")
     add_audit(parser)
     add_output(parser)
 
@@ -235,7 +235,7 @@ def _convert(commands: Any) -> None:
 
 def _completion(commands: Any) -> None:
     description = """
-        Print a script by which a shell completes commands and options.
+        Print a script that lets a shell complete commands and options.
 
         This needs shtab: pip install 'steinax[completion]'. For bash, add this line to
         ~/.bashrc; for zsh, write the script to a file _steinax in a folder of $fpath.

@@ -1,4 +1,4 @@
-"""Methods beyond the core, built on the public names of steinax alone."""
+"""Methods beyond the core, built only on the public names of steinax."""
 
 from .diffusion import Diffusion, GrowingMatrix
 from .meta import MetaNetwork, Settings, meta_learn

@@ -1,4 +1,4 @@
-"""The Stein operator of a diffusion, with a matrix that is given."""
+"""The Stein operator of a diffusion with a given matrix field."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
@@ -12,7 +12,7 @@ from ..operators import AbstractOperator, Langevin
 
 type Function = Callable[[jax.Array], jax.Array]
 type PairFunction = Callable[[jax.Array, jax.Array], jax.Array]
-type Array = Any  # of jax or NumPy
+type Array = Any  # a jax or NumPy array
 
 
 class GrowingMatrix(eqx.Module):
@@ -35,12 +35,12 @@ class GrowingMatrix(eqx.Module):
         self.rate = np.asarray(rate, np.float64)
 
     def __call__(self, x: Array) -> jax.Array:
-        """The diagonal at one point, (dim,)."""
+        """Evaluate the diagonal at one point, (dim,)."""
         return jnp.full(x.shape, 1 + jnp.asarray(self.rate, x.dtype) * jnp.sum(x**2))
 
 
 class _Field(eqx.Module):
-    """A plain function of a point as a matrix field: part of the compiled program."""
+    """A matrix field given by a plain function of a point, static under compilation."""
 
     function: Function = eqx.field(static=True)
 
@@ -49,7 +49,7 @@ class _Field(eqx.Module):
 
 
 def _as_matrix(matrix: Any) -> Any:
-    """A constant as an array leaf, a plain function as a module."""
+    """Convert a constant matrix to an array leaf, and a plain function to a module."""
     if isinstance(matrix, eqx.Module):
         return matrix
     if callable(matrix):
@@ -71,14 +71,14 @@ class Diffusion(AbstractOperator):
     $$ \mathcal{L} u = \nabla \cdot (A u) + A u \cdot \nabla \log \pi, \qquad
        \mathcal{L} v = \nabla \cdot (A \nabla v) + A \nabla v \cdot \nabla \log \pi $$
 
-    Of Gorham, Duncan, Vollmer and Mackey (2019). It has mean zero for every smooth $A$ that grows more
+    See Gorham, Duncan, Vollmer and Mackey (2019). It has mean zero for every smooth $A$ that grows more
     slowly than the density falls; with $A = 1$ it is `Langevin` or `ScalarLangevin`. A matrix that is not
     symmetric is allowed. $A$ is a function of the standardised draws, as $u$ is.
 
     Args:
         matrix: $A$. A constant of shape (dim, dim), or its diagonal (dim,), or a function of a point that
             gives either, such as `GrowingMatrix`.
-        on_fields: whether it acts on vector fields, or else on potentials.
+        on_fields: whether it acts on vector fields rather than on potentials.
 
     >>> x = jnp.array([1.0, 2.0])
     >>> operator = Diffusion(lambda x: 1 + x**2, on_fields=False)
@@ -92,11 +92,11 @@ class Diffusion(AbstractOperator):
 
     @property
     def acts_on_fields(self) -> bool:
-        """Whether it acts on vector fields, or else on potentials."""
+        """Whether it acts on vector fields rather than on potentials."""
         return self.on_fields
 
     def __call__(self, u: Function, x: Array, score: Array) -> jax.Array:
-        """The value of the operator on `u` at one point."""
+        """Evaluate the operator on `u` at one point."""
         if self.on_fields:
             return Langevin()(lambda z: _times(u(z), self.at(z)), x, score)
 
@@ -107,7 +107,7 @@ class Diffusion(AbstractOperator):
         return divergence.sum(axis=0) + _along(u, x, _transposed_times(self.at(x), score))
 
     def representer(self, kernel: PairFunction, y: Array, score: Array) -> Function:
-        """The operator on a kernel's second argument, as a function of the first."""
+        """Apply the operator to a kernel's second argument, giving a function of the first."""
         if not self.on_fields:
             return lambda x: self(lambda z: kernel(x, z), y, score)
         matrix, drift = self.at(y), self.drift(y, score)
@@ -119,7 +119,7 @@ class Diffusion(AbstractOperator):
         return field
 
     def at(self, x: Array) -> jax.Array:
-        """The matrix at one point, (dim, dim), or its diagonal, (dim,)."""
+        """Evaluate the matrix at one point, (dim, dim), or its diagonal, (dim,)."""
         matrix = self.matrix(x) if callable(self.matrix) else self.matrix
         matrix, dim = jnp.asarray(matrix, x.dtype), x.shape[-1]
         if matrix.shape not in ((dim,), (dim, dim)):
@@ -130,7 +130,7 @@ class Diffusion(AbstractOperator):
         return matrix
 
     def drift(self, x: Array, score: Array) -> jax.Array:
-        r"""The operator on the constant fields: $A^\top \nabla \log \pi + \nabla \cdot A$, (dim,)."""
+        r"""Apply the operator to constant fields: $A^\top \nabla \log \pi + \nabla \cdot A$, (dim,)."""
 
         def along(unit: jax.Array) -> jax.Array:
             return _along(lambda z: _transposed_times(self.at(z), unit), x, unit)
@@ -139,19 +139,20 @@ class Diffusion(AbstractOperator):
 
 
 def _units(x: Array) -> jax.Array:
+    """Return the unit vectors of all coordinates, (dim, dim)."""
     return jnp.eye(x.shape[-1], dtype=x.dtype)
 
 
 def _along(u: Function, x: Array, direction: Array) -> jax.Array:
-    """The derivative of `u` at `x` along a direction."""
+    """Compute the derivative of `u` at `x` along a direction."""
     return jax.jvp(u, (x,), (direction,))[1]
 
 
 def _times(field: jax.Array, matrix: jax.Array) -> jax.Array:
-    """The matrix times fields with a last axis dim."""
+    """Multiply fields with a last axis of dim by a matrix."""
     return field * matrix if matrix.ndim == 1 else field @ matrix.T
 
 
 def _transposed_times(matrix: jax.Array, vector: Array) -> jax.Array:
-    """The transposed matrix times a vector; with a unit vector, a row of the matrix."""
+    """Multiply a vector by the transposed matrix; a unit vector gives a row of the matrix."""
     return matrix * vector if matrix.ndim == 1 else vector @ matrix

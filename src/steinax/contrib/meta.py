@@ -1,4 +1,4 @@
-"""A network that is trained across tasks, from which a few gradient steps fit a new one."""
+"""Meta-learning: a network trained across tasks, which a few gradient steps adapt to a new one."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..auditing import AuditMode, audited
 from ..citing import references_of
 from ..data import AffineMap, Integrands, IntegrandSpec, Sample, integrands, standardise
-from ..estimation import AuditMode, CrossFit, Estimate, audited, with_audit
+from ..estimation import CrossFit, Estimate, with_audit
 from ..families import Network
 from ..fitting import ControlVariate
 from ..solvers import HeldOut, evaluate
@@ -20,26 +21,26 @@ type Data = tuple[Any, Any, Any]  # draws, scores and integrands of a task, or o
 
 
 class Settings(NamedTuple):
-    """How a network is trained across tasks."""
+    """Settings for training a network across tasks."""
 
     iterations: int = 2000
-    batch: int = 5  # tasks in each
+    batch: int = 5  # tasks per iteration
     rate: float = 3e-3
     inner_steps: int = 5
     inner_rate: float = 0.01
 
 
 class MetaNetwork(eqx.Module):
-    r"""A network from which a few gradient steps lead to the control variate of a new task.
+    r"""A meta-learned network, which a few gradient steps adapt to a new task.
 
     Attributes:
         family: the network, $u_\theta$.
-        params: $\theta$, from which every task starts.
-        coordinates: in which all tasks are standardised.
-        scale: of the integrands, (k,).
-        steps: of gradient descent on the draws of a task.
-        rate: of these steps.
-        names: of the integrands.
+        params: the initial parameters $\theta$ of every task.
+        coordinates: the coordinates in which all tasks are standardised.
+        scale: the scale of the integrands, (k,).
+        steps: the number of steps of gradient descent on the draws of a task.
+        rate: the learning rate of these steps.
+        names: the names of the integrands.
     """
 
     references: ClassVar[tuple[str, ...]] = ("sun2023meta",)
@@ -52,27 +53,30 @@ class MetaNetwork(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
 
     def adapt(self, f: IntegrandSpec | Integrands, sample: Sample) -> ControlVariate:
-        """The control variate of a new task, after a few steps on its draws."""
+        """Fit the control variate of a new task by a few gradient steps on its draws."""
         wanted = self._wanted(f, sample)
         with jax.enable_x64(True):
             params, centre = self._adapted(*self._rows(wanted, sample))
         note = f"{self.steps} gradient steps from {len(self.names)} meta-learned outputs"
-        found = (self.family, None, params, centre, self.coordinates)
-        return ControlVariate(*found, wanted.names, note)
+        return ControlVariate(
+            self.family, None, params, centre, self.coordinates, wanted.names, note
+        )
 
     def estimate(
         self, f: IntegrandSpec | Integrands, sample: Sample, *, audit: AuditMode = "raise"
     ) -> Estimate:
-        """The expectations of a new task: adapted to all folds but one and used there, in turn."""
+        """Estimate the expectations of a new task, adapting to all folds but one in turn."""
         wanted, report = self._wanted(f, sample), audited(sample, audit)
         folds = CrossFit().boundaries(sample.chains, sample.length)
         with jax.enable_x64(True):
             x, score, values = self._rows(wanted, sample)
             residual, centres = np.empty(values.shape), []
-            fewest = len(x) - max(b - a for a, b in folds)  # one length, one compilation
+            fewest = len(x) - max(
+                b - a for a, b in folds
+            )  # equal lengths, so that one compilation serves all folds
             for start, stop in folds:
-                seen = np.delete(np.arange(len(x)), np.arange(start, stop))[:fewest]
-                params, centre = self._adapted(x[seen], score[seen], values[seen])
+                train = np.delete(np.arange(len(x)), np.arange(start, stop))[:fewest]
+                params, centre = self._adapted(x[train], score[train], values[train])
                 g = evaluate(self.family, None, params, x[start:stop], score[start:stop])
                 residual[start:stop] = values[start:stop] - g
                 centres.append(centre)
@@ -80,10 +84,11 @@ class MetaNetwork(eqx.Module):
         held = HeldOut(residual, note, np.array(centres), folds=folds)
         names = ("meta-learned Network",) * len(wanted.names)
         papers = references_of(self, CrossFit())
-        made = Estimate.from_held_out(held, wanted, names, references=papers)
-        return with_audit(made, report, audit)
+        result = Estimate.from_held_out(held, wanted, names, references=papers)
+        return with_audit(result, report, audit)
 
     def _wanted(self, f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
+        """Evaluate the integrands, and check that they match those of the training."""
         wanted, dim = integrands(f, sample), self.coordinates.shift.shape[0]
         if len(wanted.names) != len(self.names) or sample.dim != dim:
             raise ValueError(
@@ -93,14 +98,16 @@ class MetaNetwork(eqx.Module):
         return wanted
 
     def _rows(self, wanted: Integrands, sample: Sample) -> Data:
+        """Return the draws and scores in the common coordinates, and the integrands."""
         x, score = self.coordinates(jnp.asarray(sample.x), jnp.asarray(sample.score))
         return x, score, wanted.values.reshape(sample.size, -1)
 
     def _adapted(self, x: Any, score: Any, f: Any) -> tuple[Any, np.ndarray]:
-        """Parameters in the units of f, and the mean of f - g."""
+        """Compute the adapted parameters in the units of f, and the mean of f - g."""
         scaled = jnp.asarray(f) / self.scale
-        found, centre = adapted(self.family, self.params, (x, score, scaled), self.rate, self.steps)
-        params = self.family.rescale(found, jnp.asarray(self.scale))
+        data = (x, score, scaled)
+        params, centre = adapted(self.family, self.params, data, self.rate, self.steps)
+        params = self.family.rescale(params, jnp.asarray(self.scale))
         return jax.tree.map(np.asarray, params), np.asarray(centre * self.scale)
 
 
@@ -112,21 +119,21 @@ def meta_learn(
     settings: Settings | None = None,
     key: Any = None,
 ) -> MetaNetwork:
-    r"""Train a network across tasks, so that a few steps on few draws of a new one suffice.
+    r"""Train a network across tasks, so that a few gradient steps adapt it to a new one.
 
-    For each of some tasks $\theta$ takes a few gradient steps on half of the draws; the gradient of the
-    loss on the other half, taken where they end, moves $\theta$ (first-order MAML).
+    In every iteration, $\theta$ takes a few gradient steps on half of the draws of each task in a batch; the
+    gradient at their end, of the loss on the other half, updates $\theta$ (first-order MAML).
 
     Args:
         f: the integrands, for all tasks or a list with those of each.
         samples: one for each task; all are cut to the length of the shortest.
         network: the family; `Network()` by default.
-        settings: of the training.
-        key: of jax.random, for the initial network and the choice of tasks; a fixed one by default.
+        settings: the settings of the training.
+        key: a key of jax.random for the initial network and the choice of tasks; a fixed one by default.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(6, 1, 20, 1))
-    >>> samples = [sx.Sample(one, -one) for one in x]
+    >>> samples = [sx.Sample(draws, -draws) for draws in x]
     >>> quick = sx.contrib.Settings(iterations=50)
     >>> meta = sx.contrib.meta_learn("x", samples[:5], settings=quick)
     >>> meta.adapt("x", samples[5])(x[0], -x[0]).shape
@@ -145,15 +152,15 @@ def meta_learn(
         x, score = coordinates(*tasks.rows)
         data = (x[rows], score[rows], jnp.asarray(values / scale)[rows])
         start = family.init(None, x, len(scale), key)
-        params = train(family, start, data, settings, jax.random.fold_in(key, 1))
+        params = meta_train(family, start, data, settings, jax.random.fold_in(key, 1))
         params, coordinates = jax.tree.map(np.asarray, (params, coordinates))
     rate = np.asarray(settings.inner_rate)
     names = tasks.wanted[0].names
     return MetaNetwork(family, params, coordinates, scale, rate, settings.inner_steps, names)
 
 
-def loss(params: Any, family: Network, data: Data) -> jax.Array:
-    """The variance of f - g on a task's draws, summed over integrands."""
+def task_loss(params: Any, family: Network, data: Data) -> jax.Array:
+    """Compute the variance of f - g on a task's draws, summed over integrands."""
     x, score, f = data
     return jnp.sum(jnp.var(f - evaluate(family, None, params, x, score), axis=0))
 
@@ -162,58 +169,60 @@ def loss(params: Any, family: Network, data: Data) -> jax.Array:
 def adapted(
     family: Network, params: Any, data: Data, rate: Any, steps: int
 ) -> tuple[Any, jax.Array]:
-    """The parameters after some gradient steps on a task's draws, and the mean of f - g there."""
-    found = _descend(params, family, data, rate, steps)
+    """Compute the parameters after some gradient steps on a task's draws, and the mean of f - g."""
+    params = _descend(params, family, data, rate, steps)
     x, score, f = data
-    return found, jnp.mean(f - evaluate(family, None, found, x, score), axis=0)
+    return params, jnp.mean(f - evaluate(family, None, params, x, score), axis=0)
 
 
 def _descend(params: Any, family: Network, data: Data, rate: Any, steps: int) -> Any:
-    def step(now: Any, _: None) -> tuple[Any, None]:
-        gradient = jax.grad(loss)(now, family, data)
-        size = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient)))
-        brake = rate / jnp.maximum(size, 1.0)  # steep where a score is large
-        return jax.tree.map(lambda p, g: p - brake * g, now, gradient), None
+    """Take some steps of gradient descent, with the norm of the gradient clipped to 1."""
+
+    def step(current: Any, _: None) -> tuple[Any, None]:
+        gradient = jax.grad(task_loss)(current, family, data)
+        norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient)))
+        clipped_rate = rate / jnp.maximum(norm, 1.0)  # the loss is steep where a score is large
+        return jax.tree.map(lambda p, g: p - clipped_rate * g, current, gradient), None
 
     return jax.lax.scan(step, params, None, length=steps)[0]
 
 
 @eqx.filter_jit
-def train(family: Network, start: Any, data: Data, settings: Settings, key: Any) -> Any:
-    """Parameters from which the tasks of `data`, (task, n, ...), are few steps away.
+def meta_train(family: Network, start: Any, data: Data, settings: Settings, key: Any) -> Any:
+    """Train initial parameters from which few steps fit each task of `data`, (task, n, ...).
 
     Args:
         family: the network.
-        start: its parameters at first.
-        data: of all tasks, each with as many draws.
-        settings: of the outer steps, by Adam, and of the inner ones.
-        key: for the choice of tasks and of halves.
+        start: the initial parameters.
+        data: the data of all tasks, with equally many draws.
+        settings: the settings of the outer steps, by Adam, and of the inner steps.
+        key: the random key for the choice of tasks and halves.
     """
     import optax
 
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam())
     count, n = data[2].shape[:2]
 
-    def of_task(params: Any, task: Any, order: Any) -> Any:
-        mine = tuple(part[task][order] for part in data)
+    def task_gradient(params: Any, task: Any, order: Any) -> Any:
+        shuffled = tuple(array[task][order] for array in data)
         first, last = (
-            tuple(part[half] for part in mine) for half in (slice(n // 2), slice(n // 2, n))
+            tuple(array[half] for array in shuffled) for half in (slice(n // 2), slice(n // 2, n))
         )
-        there = _descend(params, family, first, settings.inner_rate, settings.inner_steps)
-        return jax.grad(loss)(there, family, last)
+        final = _descend(params, family, first, settings.inner_rate, settings.inner_steps)
+        return jax.grad(task_loss)(final, family, last)
 
     def step(carry: tuple, index: Any) -> tuple[tuple, None]:
         params, memory = carry
-        pick, mix = jax.random.split(jax.random.fold_in(key, index))
-        some = jax.random.randint(pick, (settings.batch,), 0, count)
+        task_key, order_key = jax.random.split(jax.random.fold_in(key, index))
+        batch = jax.random.randint(task_key, (settings.batch,), 0, count)
         orders = jax.vmap(lambda k: jax.random.permutation(k, n))(
-            jax.random.split(mix, settings.batch)
+            jax.random.split(order_key, settings.batch)
         )
-        slopes = jax.vmap(of_task, (None, 0, 0))(params, some, orders)
-        mean = jax.tree.map(lambda g: jnp.mean(g, axis=0), slopes)
+        gradients = jax.vmap(task_gradient, (None, 0, 0))(params, batch, orders)
+        mean = jax.tree.map(lambda g: jnp.mean(g, axis=0), gradients)
         updates, memory = optimiser.update(mean, memory)
         rate = settings.rate * (1 - index / settings.iterations)
         return (jax.tree.map(lambda p, u: p - rate * u, params, updates), memory), None
 
-    first = (start, optimiser.init(start))
-    return jax.lax.scan(step, first, jnp.arange(settings.iterations))[0][0]
+    initial = (start, optimiser.init(start))
+    return jax.lax.scan(step, initial, jnp.arange(settings.iterations))[0][0]

@@ -1,11 +1,50 @@
-"""Draws, scores and the integrands evaluated on them."""
+"""Samples of draws and scores, coordinates for them, and integrands evaluated on them."""
 
-from ._coordinates import AffineMap, FunnelMap, find_funnel, standardise
-from ._integrands import Integrands, IntegrandSpec, integrands
-from ._sample import AbstractSpace, Sample
-from ._stream import Stream
-from ._variables import Variables
-from ._weights import gather_chains, pareto_smoothed
+from ._coordinates import (
+    DRAWS_PER_DIM as DRAWS_PER_DIM,
+    AffineMap,
+    FunnelMap,
+    check_moves as check_moves,
+    find_funnel,
+    spread_of as spread_of,
+    standardise,
+)
+from ._integrands import (
+    LIMITS as LIMITS,
+    IntegrandColumns as IntegrandColumns,
+    Integrands,
+    IntegrandSpec,
+    compiled as compiled,
+    integrand_columns as integrand_columns,
+    integrands,
+    places as places,
+    variables_asked as variables_asked,
+)
+from ._sample import (
+    ADAPTERS as ADAPTERS,
+    AbstractSpace,
+    Sample,
+    as_chains as as_chains,
+    as_dataset as as_dataset,
+    as_names as as_names,
+    as_reals as as_reals,
+    has_families as has_families,
+    kish_size as kish_size,
+    on_the_reals as on_the_reals,
+    refuse_space as refuse_space,
+    space_families as space_families,
+    space_family as space_family,
+)
+from ._stream import LazySample as LazySample, Stream, lazy_sample as lazy_sample
+from ._variables import (
+    AXES as AXES,
+    ByName as ByName,
+    Variables,
+    element as element,
+    in_chains as in_chains,
+    shape_of as shape_of,
+)
+from ._weights import gather_chains, pareto_smoothed, refuse_weights as refuse_weights
 
 __all__ = [
     "AbstractSpace",

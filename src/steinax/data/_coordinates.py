@@ -1,24 +1,24 @@
-"""Standardised coordinates: affine maps, and funnels straightened."""
+"""Coordinates for draws and scores: standardisation by affine maps, and funnel maps."""
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._linalg import namespace, solve_triangular
+from .._numerics import namespace, solve_triangular
 from .._types import AnyArray, Point, Points
-from ._sample import Sample
+from ._sample import Sample, kish_size
 
-# Whiten with the whole covariance only when there are this many draws per dimension; with fewer
-# its small eigenvalues are noise, and the coordinates' own scales are the better choice.
+# Draws per dimension from which on draws are whitened with the full covariance; with fewer its small
+# eigenvalues are noise, and scaling each coordinate separately is better.
 DRAWS_PER_DIM = 5
 
 
 class AffineMap(eqx.Module):
-    r"""The map $x = a + B z$ that carries draws and scores together.
+    r"""The affine map $x = a + B z$ for draws and scores.
 
-    With $z = B^{-1}(x - a)$ the density of $z$ has the score $B^\top \nabla \log \pi(x)$, so a
-    function of mean zero under one is a function of mean zero under the other.
+    The density of $z = B^{-1}(x - a)$ has the score $B^\top \nabla \log \pi(x)$, so a function with
+    mean zero under one density has mean zero under the other.
 
     Args:
         shift: $a$, shape (dim,).
@@ -35,7 +35,7 @@ class AffineMap(eqx.Module):
     scale: Float[AnyArray, " dim"] | Float[AnyArray, "dim dim"]
 
     def __call__(self, x: Points, score: Points) -> tuple[AnyArray, AnyArray]:
-        """The draws and scores in the coordinates $z$."""
+        """Transform draws and scores to the coordinates $z$."""
         centred = x - self.shift
         if self.scale.ndim == 1:
             return centred / self.scale, score * self.scale
@@ -45,16 +45,16 @@ class AffineMap(eqx.Module):
 def standardise(
     x: Points, whiten: bool | None = None, weights: Float[AnyArray, " n"] | None = None
 ) -> AffineMap:
-    r"""The affine map under which the draws have mean 0 and covariance (or variances) 1.
+    r"""Find the affine map under which the draws have mean 0 and covariance (or variances) 1.
 
     The factor $B$ with $B B^\top = \operatorname{cov}(x)$ comes from a QR decomposition of the
     centred draws, not from their covariance, whose condition number is the square of theirs.
 
     Args:
         x: the draws, shape (n, dim).
-        whiten: use the whole covariance; by default, when there are at least five draws per
+        whiten: use the full covariance; by default, if there are at least five draws per
             dimension. Otherwise each coordinate is scaled by its own standard deviation.
-        weights: of mean 1, where the mean and covariance are to be weighted ones.
+        weights: weights of mean 1, (n,), for a weighted mean and covariance.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, 1e6] + 3.0
@@ -75,14 +75,14 @@ def standardise(
         whiten = n >= DRAWS_PER_DIM * dim
     if not whiten or dim == 1:
         return AffineMap(shift, deviation)
-    # columns of equal size first, so that only the correlation is left to the factor
+    # scale the columns first, so that the factor is that of the correlation matrix
     upper = xp.linalg.qr(centred / deviation)[1] / (n - 1.0) ** 0.5
     upper = upper * xp.where(xp.linalg.diagonal(upper) < 0, -1.0, 1.0)[:, None]
     return AffineMap(shift, (upper * deviation).T)
 
 
 def check_moves(sample: Sample) -> None:
-    """Refuse a sample that cannot be standardised: a dimension never moves, or by too much or too little."""
+    """Refuse a sample that cannot be standardised: a dimension is constant, or too wide or narrow."""
     if sample.size == 1:
         raise ValueError("one draw has no spread to estimate from: give 20 or more.")
     span = np.ptp(sample.x.astype(np.float64), axis=0)
@@ -102,39 +102,40 @@ def check_moves(sample: Sample) -> None:
     if steep.any():
         raise ValueError(
             f"these dimensions have scores of more than {limit:.0e} per span of the draws: "
-            f"{_first(sample, steep)}. Scores are gradients of the log density at the draws: mend them, or "
+            f"{_first(sample, steep)}. Scores are gradients of the log density at the draws: fix them, or "
             "leave out the draws at which they overflow."
         )
 
 
 def _first(sample: Sample, which: np.ndarray) -> str:
+    """List the names of the first five dimensions at which a mask is true."""
     return ", ".join(np.array(sample.names)[which][:5])
 
 
-CORRELATION = 0.5  # of log |score|^2 with a coordinate, below which nobody looks for a funnel
-RATES = (-2.0, -1.0, 1.0, 2.0)  # a log scale or log variance, or the log of their inverses
-SPREAD = (0.3, 4.0)  # standard deviations of a coordinate that may be such a logarithm
-GAIN = 1.0  # nats per draw, beyond what fitting noise would give
+CORRELATION = 0.5  # least correlation of log |score|^2 with a coordinate that may drive a funnel
+RATES = (-2.0, -1.0, 1.0, 2.0)  # rates for log scales, log variances and logs of their inverses
+SPREAD = (0.3, 4.0)  # range of standard deviations of a coordinate that may be such a logarithm
+GAIN = 1.0  # least gain in log likelihood, nats per draw, beyond that of overfitting
 SHARES = np.concatenate([[0.0], 1 / (1 + np.exp(-np.linspace(-9, 9, 37)))])
 
 
 class FunnelMap(eqx.Module):
-    r"""Coordinates in which a funnel is a cylinder: what non-centring does, found from the draws.
+    r"""Coordinates in which a funnel becomes a cylinder: non-centring estimated from the draws.
 
-    In a funnel one coordinate $t$ (as a rule the logarithm of a scale) sets the width of others.
+    In a funnel one coordinate $t$ (usually the logarithm of a scale) sets the width of the others.
     With $p_i(t) = 1 - \lambda_i + \lambda_i e^{-\gamma t}$ the precision of a direction $y_i$ of
     the other coordinates, the new coordinates are $t$ and
 
     $$ z_i = \sqrt{p_i(t)}\, (y_i - m_i) . $$
 
-    The score moves along: $s_{z_i} = s_{y_i} / \sqrt{p_i}$, and with $h_i = -\tfrac12 \log p_i$
+    The scores transform as $s_{z_i} = s_{y_i} / \sqrt{p_i}$, and with $h_i = -\tfrac12 \log p_i$
 
     $$ s_t \to s_t + \sum_i h_i'(t) \bigl( 1 + s_{y_i} (y_i - m_i) \bigr) . $$
 
     Args:
-        driver: which coordinate is $t$.
+        driver: the index of the coordinate $t$.
         shift: the mean of the draws.
-        scale: their standard deviations: $t$ and $y$ are directions of standardised draws.
+        scale: the standard deviations of the draws; $t$ and $y$ are directions of standardised draws.
         mix: $V$ with $y = V^{-1} x$ and $s_y = V^\top s$, for the other coordinates.
         share: $\lambda$, between 0 (the width is constant) and 1.
         rate: $\gamma$.
@@ -142,24 +143,27 @@ class FunnelMap(eqx.Module):
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> t, z = rng.normal(size=(400, 1)), rng.normal(size=(400, 3))  # log scale, and what it scales
+    >>> t, z = (
+    ...     rng.normal(size=(400, 1)),
+    ...     rng.normal(size=(400, 3)),
+    ... )  # the log scale, and scaled coordinates
     >>> y = z * np.exp(t)
     >>> score = np.hstack([-t + (z**2 - 1).sum(axis=1, keepdims=True), -z * np.exp(-t)])
-    >>> found = find_funnel(np.hstack([t, y]), score)
-    >>> found.driver
+    >>> funnel = find_funnel(np.hstack([t, y]), score)
+    >>> funnel.driver
     0
     """
 
     driver: int = eqx.field(static=True)
     shift: Point
     scale: Point
-    mix: Float[AnyArray, "rest rest"]
-    share: Float[AnyArray, " rest"]
+    mix: Float[AnyArray, "other other"]
+    share: Float[AnyArray, " other"]
     rate: Float[AnyArray, ""]
-    middle: Float[AnyArray, " rest"]
+    middle: Float[AnyArray, " other"]
 
     def __call__(self, x: Points, score: Points) -> tuple[AnyArray, AnyArray]:
-        """The draws and scores in the new coordinates, the driver first."""
+        """Transform draws and scores to the new coordinates, the driver first."""
         others = np.delete(np.arange(x.shape[1]), self.driver)
         x, score = (x - self.shift) / self.scale, score * self.scale
         t, slope = x[:, self.driver], score[:, self.driver]
@@ -169,21 +173,21 @@ class FunnelMap(eqx.Module):
         precision = 1 - self.share + self.share * decay
         widening = 0.5 * self.rate * self.share * decay / precision
         slope = slope + jnp.sum(widening * (1 + s * y), axis=1)
-        root = jnp.sqrt(precision)
+        inverse_width = jnp.sqrt(precision)
         return (
-            jnp.concatenate([t[:, None], y * root], axis=1),
-            jnp.concatenate([slope[:, None], s / root], axis=1),
+            jnp.concatenate([t[:, None], y * inverse_width], axis=1),
+            jnp.concatenate([slope[:, None], s / inverse_width], axis=1),
         )
 
 
 def find_funnel(x: Points, score: Points) -> FunnelMap | None:
-    r"""The map that straightens a funnel, or None where there is no clear one.
+    r"""Find the map that straightens a funnel; None if there is no clear funnel.
 
     The scores of a funnel are large where it is narrow: $E[s s^\top \mid t] = A + B e^{-\gamma t}$.
-    A coordinate with which $\log |s|^2$ varies is tried as $t$; two weighted moments of the other
-    scores give the directions that diagonalise $A$ and $B$ together, and each direction's share
-    maximises the likelihood of its scores as Gaussians. The map is used if that is far above the
-    likelihood of one covariance for all.
+    The coordinate most correlated with $\log |s|^2$ is the candidate for $t$; two weighted moments of the
+    other scores give the directions that diagonalise $A$ and $B$ together, and the share of each direction
+    maximises the Gaussian likelihood of its scores. The map is used if that is far above the likelihood
+    with one covariance for all draws.
 
     Args:
         x: the draws, (n, dim).
@@ -208,23 +212,23 @@ def find_funnel(x: Points, score: Points) -> FunnelMap | None:
 
 
 def _driver(x: np.ndarray, score: np.ndarray) -> int | None:
-    """The coordinate that goes with the size of the scores, if one does."""
+    """Find the coordinate most correlated with the log size of the scores; None if none is."""
     centred, spread = x - x.mean(axis=0), x.std(axis=0)
     slope = score * spread
     unit = centred / np.where(spread > 0, spread, 1.0)
-    many = len(x) >= DRAWS_PER_DIM * x.shape[1]
-    # |B's|^2 with B B' the covariance, where there are draws enough for one
-    white = slope @ (unit.T @ unit / len(x)) if many else slope
+    enough = len(x) >= DRAWS_PER_DIM * x.shape[1]
+    # |B's|^2 with B B' the covariance, if there are enough draws to estimate it
+    white = slope @ (unit.T @ unit / len(x)) if enough else slope
     size = np.log(np.maximum((white * slope).sum(axis=1), np.finfo(float).tiny))
     with np.errstate(divide="ignore", invalid="ignore"):
-        along = np.abs(centred.T @ (size - size.mean())) / (len(x) * spread * size.std())
-    along = np.where((spread > SPREAD[0]) & (spread < SPREAD[1]), along, 0.0)
-    best = int(np.argmax(along))
-    return best if along[best] > CORRELATION else None
+        correlation = np.abs(centred.T @ (size - size.mean())) / (len(x) * spread * size.std())
+    correlation = np.where((spread > SPREAD[0]) & (spread < SPREAD[1]), correlation, 0.0)
+    best = int(np.argmax(correlation))
+    return best if correlation[best] > CORRELATION else None
 
 
 def _widths(t: np.ndarray, s: np.ndarray, rate: float) -> tuple[float, np.ndarray, np.ndarray]:
-    """The gain in likelihood per draw, the directions and their shares, for one rate."""
+    """Compute the gain in log likelihood per draw, the directions and their shares, for one rate."""
     n, decay = len(t), np.exp(-rate * t)
     narrow = decay > 1
     if min(narrow.sum(), n - narrow.sum()) <= s.shape[1]:
@@ -239,6 +243,17 @@ def _widths(t: np.ndarray, s: np.ndarray, rate: float) -> tuple[float, np.ndarra
     variance = (1 / precision).T @ squares / n
     profile = -0.5 * (np.log(variance) + np.log(precision).mean(axis=0)[:, None])
     best = profile.argmax(axis=0), np.arange(s.shape[1])
-    alone = -0.5 * np.log(np.linalg.eigvalsh(s.T @ s / n)).sum()
-    gain = profile[best].sum() + np.linalg.slogdet(directions)[1] - alone
+    constant_width = -0.5 * np.log(np.linalg.eigvalsh(s.T @ s / n)).sum()
+    gain = profile[best].sum() + np.linalg.slogdet(directions)[1] - constant_width
     return gain, directions / np.sqrt(variance[best]), SHARES[best[0]]
+
+
+def spread_of(sample: Sample) -> tuple[bool | None, AnyArray | None]:
+    """Decide whether to whiten, and the weights, (n,), to standardise with; None if unweighted.
+
+    Weights equivalent to a handful of draws estimate the spread worse than the unweighted draws do.
+    """
+    if sample.weights is None or kish_size(sample.weights) < DRAWS_PER_DIM:
+        return None, None
+    whiten = kish_size(sample.weights) >= DRAWS_PER_DIM * sample.dim
+    return whiten, sample.weights.ravel().astype(np.float64)

@@ -1,4 +1,4 @@
-"""Integrands: names, arrays and functions of the draws, evaluated."""
+"""Evaluation of integrands given as names, arrays or functions of the draws."""
 
 import inspect
 from collections import Counter
@@ -16,11 +16,10 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._precision import precision, widest
+from .._numerics import precision, widest
 from .._show import some_of
 from .._types import Points, Series
-from ..working import CorruptChunkError
-from ..working._keeping import chunk_file, chunk_shape, find_missing
+from ..working import CorruptChunkError, chunk_file, chunk_shape, find_missing
 from ._sample import ADAPTERS, Sample, as_reals
 from ._variables import (
     AXES,
@@ -36,16 +35,16 @@ from ._variables import (
 
 jax.tree_util.register_pytree_node(
     ByName,
-    lambda one: (tuple(one.held.values()), tuple(one.held)),
+    lambda variables: (tuple(variables.held.values()), tuple(variables.held)),
     lambda names, values: ByName(dict(zip(names, values, strict=True))),
 )
 
 
-LEAST = 128  # draws: fewer are filled up to this many
+LEAST = 128  # least number of draws of a compiled call; fewer are padded
 
 
 def filled(values: np.ndarray, rows: int) -> np.ndarray:
-    """An array with its last row repeated until there are so many.
+    """Pad an array to a number of rows by repeating its last row.
 
     >>> filled(np.array([[1.0], [2.0]]), 4).tolist()
     [[1.0], [2.0], [2.0], [2.0]]
@@ -55,7 +54,7 @@ def filled(values: np.ndarray, rows: int) -> np.ndarray:
 
 
 def rounded(n: int) -> int:
-    """The least power of two that is as large, and at least 128: few sizes to compile for.
+    """Round up to a power of two, at least 128, so that few sizes are compiled.
 
     >>> rounded(3), rounded(128), rounded(129)
     (128, 128, 256)
@@ -64,7 +63,7 @@ def rounded(n: int) -> int:
 
 
 class Compiled:
-    """An integrand of one draw with what jax makes of it for many; it can be sent away.
+    """An integrand of one draw with its compiled version for many draws; it can be pickled.
 
     Args:
         f: a function of a draw, or of variables.
@@ -84,32 +83,33 @@ class Compiled:
         return self.__wrapped__(*draw, **variables)
 
     def over(self, draws: np.ndarray | dict[str, np.ndarray] | ByName) -> np.ndarray:
-        """The values on draws (n, dim), or on variables (n, ...) by name."""
+        """Evaluate the integrand on draws (n, dim), or on variables (n, ...) by name."""
         n = len(jax.tree.leaves(draws)[0])
-        many = jax.tree.map(lambda values: filled(values, rounded(n)), draws)
-        return np.asarray(self._mapped(many))[:n]
+        padded = jax.tree.map(lambda values: filled(values, rounded(n)), draws)
+        return np.asarray(self._mapped(padded))[:n]
 
     @cached_property
     def _mapped(self) -> Callable:
+        """The compiled function of many draws."""
         f = self.__wrapped__
         return jax.jit(jax.vmap(lambda row: f(**row) if isinstance(row, dict) else f(row)))
 
 
 def compiled[F](f: F) -> F:
-    """Integrands of which every function is compiled; names and arrays stay as they are."""
+    """Compile every function among integrands; names and arrays are returned unchanged."""
     if isinstance(f, Mapping):
-        return {name: compiled(one) for name, one in f.items()}  # type: ignore[return-value]
+        return {name: compiled(g) for name, g in f.items()}  # type: ignore[return-value]
     plain = callable(f) and not isinstance(f, Compiled)
     return Compiled(f) if plain else f  # type: ignore[return-value]
 
 
 try:
     from jax._src.config import check_static_indices
-except ImportError:  # it has no public name yet, and may move
+except ImportError:  # experimental, without a public name: github.com/jax-ml/jax/pull/33698
     check_static_indices = nullcontext
 
-BATCH = 2**28  # bytes of values that a function gives at once: 256 MB, or those of one draw
-# What jax raises for a function that asks for the value of its argument, as NumPy and `if` do.
+BATCH = 2**28  # bytes of values that a function returns at once: 256 MB, or those of one draw
+# Errors that jax raises if a function needs the concrete value of its argument, as NumPy and `if` do.
 _NEEDS_VALUES = (
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
@@ -121,9 +121,9 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 @dataclass(frozen=True)
 class DrawFunction:
-    """A function with what it is called with: draws (n, dim), or variables (n, ...) by name.
+    """An integrand with its arguments: draws (n, dim), or variables (n, ...) by name.
 
-    Those of a dict are its arguments, and a `ByName` is its only argument.
+    The variables of a dict are passed as keyword arguments, and a `ByName` as the only argument.
     """
 
     label: str
@@ -132,13 +132,13 @@ class DrawFunction:
     dtype: np.dtype
 
     def asks(self) -> bool:
-        """Whether it asks its argument for variables by name; those that it asks for are read."""
+        """Whether the function accesses variables by name in its argument; reads those that it accesses."""
         if not isinstance(self.draws, ByName):
             return False
-        every = self.draws
+        variables = self.draws
 
         def traced(i: Any) -> int:
-            self.f(every.mapped(lambda values: jax.numpy.asarray(values[:1])[i]))
+            self.f(variables.mapped(lambda values: jax.numpy.asarray(values[:1])[i]))
             return 0
 
         try:
@@ -148,30 +148,30 @@ class DrawFunction:
                 except _NEEDS_VALUES:
                     self.f(self._row(0))
         except Exception:
-            if every.asked:
+            if variables.asked:
                 raise
-        return every.asked
+        return variables.asked
 
     def shape(self) -> tuple[int, ...]:
-        """The shape of what the function gives for one draw; jax finds it without computing."""
+        """Infer the shape of the function's value for one draw, by jax without computing it if possible."""
         first = self._rows(slice(0, 1))
         row = jax.tree.map(lambda values: values[0], first)
         with self._scope():
             try:
-                like = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), row)
-                with check_static_indices(True):  # x[5] of 3 numbers would be x[2], in silence
-                    return jax.eval_shape(self._one, like).shape
+                abstract = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), row)
+                with check_static_indices(True):  # else x[5] of 3 numbers would silently be x[2]
+                    return jax.eval_shape(self._one, abstract).shape
             except _NEEDS_VALUES:
                 return np.shape(self._one(row))
 
-    def read(self, part: slice, width: int) -> np.ndarray:
-        """Some columns of the values on every draw, (n, k); all are computed, batch by batch."""
+    def read(self, columns: slice, width: int) -> np.ndarray:
+        """Evaluate some columns on every draw, (n, k); all columns are computed, batch by batch."""
         size = self.batch(width)
-        found = []
+        batches = []
         for start in range(0, self.count, size):
             values = self._values(slice(start, start + size))
-            found.append(values.reshape(len(values), width)[:, part])
-        return found[0] if len(found) == 1 else np.concatenate(found)
+            batches.append(values.reshape(len(values), width)[:, columns])
+        return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
     @property
     def count(self) -> int:
@@ -179,20 +179,21 @@ class DrawFunction:
         return len(jax.tree.leaves(self.draws)[0])
 
     def batch(self, width: int) -> int:
-        """How many draws are evaluated at once."""
+        """Choose the number of draws that are evaluated at once."""
         return min(max(BATCH // (8 * max(width, 1)), 1), self.count)
 
-    def _rows(self, part: slice) -> Points | dict[str, np.ndarray] | ByName:
-        return jax.tree.map(lambda values: values[part], self.draws)
+    def _rows(self, rows: slice) -> Points | dict[str, np.ndarray] | ByName:
+        """Select the arguments of some draws."""
+        return jax.tree.map(lambda values: values[rows], self.draws)
 
     def _row(self, i: int) -> Any:
-        """One draw, of which further variables are read when the function asks for them."""
+        """Select the argument of one draw; further variables are read when the function accesses them."""
         if isinstance(self.draws, ByName):
             return self.draws.mapped(lambda values: values[i])
         return jax.tree.map(lambda values: values[i], self.draws)
 
     def _one(self, row: Any) -> Any:
-        """The value on one draw, (dim,), or on one draw's variables by name."""
+        """Evaluate the function on one draw, (dim,), or on one draw's variables by name."""
         value = self.f(**row) if isinstance(row, dict) else self.f(row)
         if value is None or isinstance(value, (str, Mapping, tuple, list)):
             raise TypeError(
@@ -201,26 +202,30 @@ class DrawFunction:
             )
         return value
 
-    def _values(self, part: slice) -> np.ndarray:
-        """Mapped by jax, or one by one where the function is made of NumPy or asks for values."""
-        draws = self._rows(part)
+    def _values(self, rows: slice) -> np.ndarray:
+        """Evaluate the function on some draws: mapped by jax, or one by one if it needs concrete values."""
+        draws = self._rows(rows)
         with self._scope():
             try:
                 return widest(lambda: reals(self.label, self._mapped(draws)), self.dtype)
             except _NEEDS_VALUES:
-                some = range(self.count)[part]
-                rows = [np.asarray(self._one(self._row(i))) for i in some]
-                return reals(self.label, [row * 1.0 if row.dtype == bool else row for row in rows])
+                indices = range(self.count)[rows]
+                outputs = [np.asarray(self._one(self._row(i))) for i in indices]
+                return reals(
+                    self.label,
+                    [output * 1.0 if output.dtype == bool else output for output in outputs],
+                )
 
     def _mapped(self, draws: Points | dict[str, np.ndarray] | ByName) -> Any:
+        """Evaluate the function on many draws by jax."""
         if isinstance(self.f, Compiled):
             return self.f.over(draws)
         return jax.vmap(self._one)(jax.tree.map(jax.numpy.asarray, draws))
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """The precision of the sample; errors say which integrand they came from."""
-        # what overflows, or is no number, is refused later
+        """Set the precision of the sample, and add the name of the integrand to errors."""
+        # overflows and NaN are refused later
         with precision(self.dtype), np.errstate(all="ignore"):
             try:
                 yield
@@ -232,7 +237,7 @@ class DrawFunction:
                 raise
 
     def _described(self) -> str:
-        """What the function gets for one draw, with shapes."""
+        """Describe the function's arguments for one draw, with their shapes."""
         if isinstance(self.draws, ByName):
             return "the variables by name"
         given = self.draws if isinstance(self.draws, dict) else {"x": self.draws}
@@ -240,73 +245,73 @@ class DrawFunction:
 
 
 def function_of(label: str, f: Callable, sample: Sample) -> tuple[DrawFunction, tuple[int, ...]]:
-    """A function, with the draws or the variables it asks for, and the shape of its value on a draw."""
+    """Bind a function to the draws or variables it needs; also return the shape of its value on a draw."""
     try:
-        made = DrawFunction(label, f, _arguments(f, sample), sample.dtype)
-        return made, made.shape()
-    except Exception as error:  # as jax and NumPy raise for d["mu"] of an array
-        first = error
-    every = ByName({}, known_names(sample), lambda name: _values(name, sample))
-    made = DrawFunction(label, f, every, sample.dtype)
-    if not made.asks():
-        raise first
-    return made, made.shape()
+        function = DrawFunction(label, f, _arguments(f, sample), sample.dtype)
+        return function, function.shape()
+    except Exception as error:  # such as d["mu"] of an array raises in jax and NumPy
+        first_error = error
+    variables = ByName({}, known_names(sample), lambda name: _values(name, sample))
+    function = DrawFunction(label, f, variables, sample.dtype)
+    if not function.asks():
+        raise first_error
+    return function, function.shape()
 
 
 def places(name: str, names: Sequence[str]) -> list[int]:
-    """Where a name stands among others: its own place, or those of all elements of a vector.
+    """Find the indices of a name among others: its own, or those of all elements of a vector.
 
     >>> places("beta", ["mu", "beta[0]", "beta[1]"])
     [1, 2]
     """
     if name in names:
         return [names.index(name)]
-    return [i for i, one in enumerate(names) if one.startswith(name + "[")]
+    return [i for i, candidate in enumerate(names) if candidate.startswith(name + "[")]
 
 
 def known_names(sample: Sample) -> list[str]:
-    """What can be asked for by name: the model's variables, and the columns of the draws."""
-    own = () if sample.variables is None else sample.variables.names
+    """List the names that integrands may use: the model's variables, and the columns of the draws."""
+    variables = () if sample.variables is None else sample.variables.names
     vectors = (name.partition("[")[0] for name in sample.names)
-    return list(dict.fromkeys([*own, *vectors]))
+    return list(dict.fromkeys([*variables, *vectors]))
 
 
 def reals(label: str, values: object) -> np.ndarray:
-    """An array of real numbers; a boolean counts as 0 or 1."""
+    """Convert the values of an integrand to an array of real numbers; booleans become 0 or 1."""
     if getattr(getattr(values, "dtype", None), "kind", "") == "b":
         values = np.asarray(values, dtype=np.float64)
     return as_reals(values, f"values of the integrand {label!r}")
 
 
 def named_arguments(f: Callable) -> dict[str, inspect.Parameter]:
-    """The arguments that a function has to be given and that can be given by name."""
+    """List the required arguments of a function that can be passed by name."""
     try:
         signature = inspect.signature(f).parameters
-    except (TypeError, ValueError):  # some functions have none
+    except (TypeError, ValueError):  # some functions have no signature
         return {}
     return {n: p for n, p in signature.items() if p.default is p.empty and p.kind in _NAMED}
 
 
 def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
-    """What a function is to be called with on each draw: variables by name, or the draw itself."""
+    """Choose the arguments of a function on each draw: variables by name, or the draw itself."""
     arguments = named_arguments(f)
     names = list(arguments)
     known = {name: _values(name, sample) for name in names}
     if names == [DRAW]:
         _check_draw(arguments[DRAW], known[DRAW], sample)
     missing = [name for name, values in known.items() if values is None]
-    there = known_names(sample) if missing else []
-    if there and (len(names) > 1 or get_close_matches(missing[0], there)):
+    available = known_names(sample) if missing else []
+    if available and (len(names) > 1 or get_close_matches(missing[0], available)):
         raise ValueError(
             f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: it has "
-            f"{some_of(there)}. Let the arguments be some of these, or let there be one called x, the whole "
-            "unconstrained draw, (dim,)."
+            f"{some_of(available)}. Let the arguments be some of these, or let there be one called x, the "
+            "whole unconstrained draw, (dim,)."
         )
     return sample.x if missing or not names else {name: known[name] for name in names}  # type: ignore
 
 
 def _check_draw(argument: inspect.Parameter, values: np.ndarray | None, sample: Sample) -> None:
-    """Refuse `lambda x: ...` where a variable is called x too, and is not all of the draw."""
+    """Refuse `lambda x: ...` if a variable is also called x, and is not the whole draw."""
     if argument.kind is inspect.Parameter.KEYWORD_ONLY or values is None:
         return
     if not np.array_equal(values.reshape(sample.size, -1).astype(sample.dtype), sample.x):
@@ -318,21 +323,21 @@ def _check_draw(argument: inspect.Parameter, values: np.ndarray | None, sample: 
 
 
 def _values(name: str, sample: Sample) -> np.ndarray | None:
-    """A variable, or some dimensions of the draws, over all chains: (n, ...)."""
+    """Read a variable, or some dimensions of the draws, over all chains: (n, ...); None if unknown."""
     if sample.variables is not None and name in sample.variables:
         values = read(sample.variables[name])
         return values.reshape(sample.size, *values.shape[2:])
-    found = None if sample.variables is None else sample.variables.labelled(name)
-    if found is not None:
-        values, names = found
+    labelled = None if sample.variables is None else sample.variables.labelled(name)
+    if labelled is not None:
+        values, names = labelled
         return values.reshape(sample.size, -1)[:, 0 if names == [name] else slice(None)]
     columns = places(name, sample.names)
     if not columns:
         return None
     if sample.names[columns[0]] == name:
         return sample.x[:, columns[0]]
-    together = slice(columns[0], columns[-1] + 1)  # a slice takes no copy
-    return sample.x[:, together if columns[-1] - columns[0] < len(columns) else columns]
+    span = slice(columns[0], columns[-1] + 1)  # a slice needs no copy
+    return sample.x[:, span if columns[-1] - columns[0] < len(columns) else columns]
 
 
 type Integrand = str | Callable[..., ArrayLike] | ArrayLike
@@ -340,12 +345,12 @@ type Integrand = str | Callable[..., ArrayLike] | ArrayLike
 
 @dataclass(frozen=True)
 class Piece:
-    """Names, a way to read a slice of the columns, (chain, draw, k), and what it takes beside them.
+    """One integrand of one or more columns, (chain, draw, k), that are read by slices.
 
     Attributes:
-        names: of the columns.
-        read: gives the columns of a slice.
-        extra: bytes that reading takes beside the columns that are asked for.
+        names: the names of the columns.
+        read: reads a slice of the columns.
+        extra: bytes that reading needs in addition to the columns themselves.
     """
 
     names: Sequence[str]
@@ -354,10 +359,10 @@ class Piece:
 
 
 def piece(label: str, f: Integrand, sample: Sample) -> Piece:
-    """An integrand by its name, as a function or as an array, under a label."""
+    """Create the piece of an integrand given by its name, as a function or as an array."""
     if isinstance(f, str):
         values, names = _by_name(label, f, sample)
-        return Piece(names, lambda part: values[..., part])
+        return Piece(names, lambda columns: values[..., columns])
     if callable(f):
         return _of_function(label, f, sample)
     if _is_stored(f):
@@ -365,29 +370,29 @@ def piece(label: str, f: Integrand, sample: Sample) -> Piece:
     array = reals(label, f)
     _check_shape(label, array.shape, sample)
     flat = array.reshape(*array.shape[:2], prod(array.shape[2:]))
-    return Piece(_names(label, array.shape[2:]), lambda part: flat[..., part])
+    return Piece(_names(label, array.shape[2:]), lambda columns: flat[..., columns])
 
 
 def _of_function(label: str, f: Callable, sample: Sample) -> Piece:
-    """All columns of a function are computed for any of them, on as many draws as memory bears."""
+    """Create the piece of a function, which computes all columns to read any of them."""
     function, shape = function_of(label, f, sample)
     width = prod(shape)
 
-    def columns(part: slice) -> np.ndarray:
-        values = function.read(part, width)
+    def columns(selected: slice) -> np.ndarray:
+        values = function.read(selected, width)
         return values.reshape(sample.chains, sample.length, values.shape[1])
 
     return Piece(_names(label, shape), columns, 2 * 8 * width * function.batch(width))
 
 
 def _is_stored(f: object) -> bool:
-    """Whether it is an array of zarr, dask, h5py or xarray: what NumPy or jax holds is here."""
-    here = isinstance(f, (np.ndarray, np.generic, jax.Array))
-    return hasattr(f, "shape") and hasattr(f, "dtype") and not here
+    """Whether an integrand is an array of zarr, dask, h5py or xarray, rather than of NumPy or jax."""
+    in_memory = isinstance(f, (np.ndarray, np.generic, jax.Array))
+    return hasattr(f, "shape") and hasattr(f, "dtype") and not in_memory
 
 
 def _of_stored(label: str, array: Any, sample: Sample) -> Piece:
-    """Columns that stay where they are stored until they are asked for."""
+    """Create the piece of a stored array, whose columns are read on demand."""
     array = unstacked(array)
     if set(AXES) & set(getattr(array, "dims", ())):
         array = in_chains(array, f"the integrand {label!r}")
@@ -396,43 +401,42 @@ def _of_stored(label: str, array: Any, sample: Sample) -> Piece:
     find_missing(array, label)
     inside = prod(shape[3:])
 
-    def columns(part: slice) -> np.ndarray:
-        first, last = part.start // inside, -(-part.stop // inside)
-        place = (slice(None), slice(None), slice(first, last), *(slice(None),) * len(shape[3:]))
+    def columns(selected: slice) -> np.ndarray:
+        first, last = selected.start // inside, -(-selected.stop // inside)
+        index = (slice(None), slice(None), slice(first, last), *(slice(None),) * len(shape[3:]))
         try:
-            values = read(array[place[: len(shape)]])
+            values = read(array[index[: len(shape)]])
         except Exception as error:
             raise _unreadable(label, array, first, last, error) from error
         flat = reals(label, values).reshape(*shape[:2], -1)
-        return flat[..., part.start - first * inside : part.stop - first * inside]
+        return flat[..., selected.start - first * inside : selected.stop - first * inside]
 
     return Piece(labels(label, array) if is_labelled(array) else _names(label, shape[2:]), columns)
 
 
 def _unreadable(label: str, array: Any, first: int, last: int, error: Exception) -> Exception:
-    """The error that names the first of some chunks which cannot be read."""
-    inside = chunk_shape(array)
+    """Find the first chunk that cannot be read, and create the error that names it."""
+    sizes = chunk_shape(array)
     edges = list(array.shape)
     start = [0] * len(edges)
     if len(edges) > 2:
         start[2], edges[2] = first, last
-    grid = (
-        range(a // size, -(-b // size)) for a, b, size in zip(start, edges, inside, strict=True)
-    )
+    grid = (range(a // size, -(-b // size)) for a, b, size in zip(start, edges, sizes, strict=True))
     for chunk in product(*grid):
         corner = tuple(
             slice(i * size, min((i + 1) * size, n))
-            for i, size, n in zip(chunk, inside, array.shape, strict=True)
+            for i, size, n in zip(chunk, sizes, array.shape, strict=True)
         )
         try:
             read(array[corner])
-        except Exception as own:
-            name, reason = getattr(array, "path", None) or label, f"{type(own).__name__}: {own}"
+        except Exception as cause:
+            name, reason = getattr(array, "path", None) or label, f"{type(cause).__name__}: {cause}"
             return CorruptChunkError(name, chunk, chunk_file(array, chunk), reason)
     return error
 
 
 def _check_shape(label: str, shape: tuple[int, ...], sample: Sample) -> None:
+    """Refuse an integrand whose first two axes are not those of the sample."""
     if shape[:2] != (sample.chains, sample.length):
         raise ValueError(
             f"the integrand {label!r} has shape {shape}, but the sample has {sample.chains} "
@@ -442,28 +446,32 @@ def _check_shape(label: str, shape: tuple[int, ...], sample: Sample) -> None:
 
 
 def _names(label: str, shape: tuple[int, ...]) -> list[str]:
+    """Name the elements of an array by their indices."""
     return [element(label, index) for index in np.ndindex(*shape)]
 
 
 def _by_name(label: str, name: str, sample: Sample) -> tuple[np.ndarray, list[str]]:
-    found = None if sample.variables is None else sample.variables.labelled(name)
-    if found is not None:
-        values, names = found
-        return reals(label, values), [label + one[len(name) :] for one in names]
+    """Read the variable or the dimensions of a name: values, (chain, draw, k), and labels."""
+    labelled = None if sample.variables is None else sample.variables.labelled(name)
+    if labelled is not None:
+        values, names = labelled
+        return reals(label, values), [label + known[len(name) :] for known in names]
     columns = places(name, sample.names)
     if not columns:
         base = name.partition("[")[0]
-        there = [one for one in sample.names if one.startswith(f"{base}[")] or known_names(sample)
+        available = [
+            known for known in sample.names if known.startswith(f"{base}[")
+        ] or known_names(sample)
         raise ValueError(
-            f"no variable and no dimension is called {name!r}: the sample has {some_of(there)}. Use one of "
-            "these, or a function of the draw."
+            f"no variable and no dimension is called {name!r}: the sample has {some_of(available)}. Use one "
+            "of these, or a function of the draw."
         )
     return sample.draws[..., columns], [label + sample.names[i][len(name) :] for i in columns]
 
 
 type IntegrandSpec = Integrand | Mapping[str, Integrand] | Iterable[str]
 
-# Of the square roots of the smallest and largest number: within them a variance can be computed.
+# Factors of the square roots of the smallest and largest floats: within these a variance is finite.
 LIMITS = np.array([1e4, 1e-4])
 
 
@@ -490,7 +498,7 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
         f: the name of a variable of the model (`"tau"`, `"theta[Choate]"`, `"log_likelihood/y"`), of a
             dimension of the draws or of a vector of them (`"beta"` for `beta[0]`, `beta[1]`, ...); a
             function whose arguments are such names, `lambda mu, tau: mu + tau`, or that asks for them,
-            `lambda d: d["mu"] + d["tau"]`, or of one draw `x` of shape (dim,), giving a number or an array;
+            `lambda d: d["mu"] + d["tau"]`, or of one draw `x` of shape (dim,), returning a number or array;
             an array of values that begins (chain, draw), or a DataArray with these axes, whose coordinates
             become names; several names; or a dict of any of these.
         sample: the draws on which to evaluate them.
@@ -501,17 +509,17 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
     >>> integrands({"mu": "mu", "beta": "beta", "norm": lambda x: (x**2).sum()}, sample)
     Integrands(4: mu, beta[0], beta[1], norm)
     """
-    found = columns(f, sample)
-    return f if isinstance(f, Integrands) else found.read(0, len(found.names))
+    columns = integrand_columns(f, sample)
+    return f if isinstance(f, Integrands) else columns.read(0, len(columns.names))
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Integrands that are evaluated, or read, some columns at a time.
+class IntegrandColumns:
+    """Integrands of which some columns at a time are evaluated or read.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(2, 50, 3))
-    >>> columns({"x": "x", "cube": lambda x: x**3}, Sample(x, -x)).read(2, 4)
+    >>> integrand_columns({"x": "x", "cube": lambda x: x**3}, Sample(x, -x)).read(2, 4)
     Integrands(2: x[2], cube[0])
     """
 
@@ -521,25 +529,25 @@ class Columns:
 
     @property
     def extra(self) -> int:
-        """Bytes that reading takes beside the columns themselves."""
+        """Bytes that reading needs in addition to the columns themselves."""
         return max(piece.extra for piece in self.pieces)
 
     def read(self, start: int, stop: int) -> Integrands:
-        """The columns from one number to another."""
-        parts, first = [], 0
-        for one in self.pieces:
-            own = slice(max(start - first, 0), min(stop - first, len(one.names)))
-            if own.start < own.stop:
-                parts.append(one.read(own))
-            first += len(one.names)
+        """Evaluate the columns from `start` to `stop`, exclusive."""
+        blocks, first = [], 0
+        for piece in self.pieces:
+            selected = slice(max(start - first, 0), min(stop - first, len(piece.names)))
+            if selected.start < selected.stop:
+                blocks.append(piece.read(selected))
+            first += len(piece.names)
         names = self.names[start:stop]
-        values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-1)
         _check(values, names, self.dtype)
         return Integrands(values.astype(self.dtype, copy=False), names)
 
 
-def columns(f: IntegrandSpec | Integrands, sample: Sample) -> Columns:
-    """Integrands of which nothing is evaluated yet but how many there are.
+def integrand_columns(f: IntegrandSpec | Integrands, sample: Sample) -> IntegrandColumns:
+    """Prepare integrands for evaluation by columns; only their number and names are determined.
 
     Args:
         f: as for `integrands`.
@@ -554,13 +562,13 @@ def columns(f: IntegrandSpec | Integrands, sample: Sample) -> Columns:
                 f"{f.values.shape[1]} draws, not {sample.chains} of {sample.length}: evaluate them "
                 "on this one."
             )
-        made = Piece(f.names, lambda part: np.asarray(f.values)[..., part])
-        return Columns(f.names, (made,), sample.dtype)
+        whole = Piece(f.names, lambda columns: np.asarray(f.values)[..., columns])
+        return IntegrandColumns(f.names, (whole,), sample.dtype)
     named = _named(f)
     if not named:
         raise ValueError("no integrands given: name a dimension, or give a function or an array.")
-    pieces = tuple(piece(label, one, sample) for label, one in named.items())
-    names = tuple(name for one in pieces for name in one.names)
+    pieces = tuple(piece(label, g, sample) for label, g in named.items())
+    names = tuple(name for part in pieces for name in part.names)
     if not names:
         raise ValueError("the integrands are empty: each must give at least one number per draw.")
     if _repeats(names):
@@ -569,11 +577,11 @@ def columns(f: IntegrandSpec | Integrands, sample: Sample) -> Columns:
             f"two integrands are called {twice!r}: give each its own name, in a dict such as "
             '{"first": ..., "second": ...}.'
         )
-    return Columns(names, pieces, sample.dtype)
+    return IntegrandColumns(names, pieces, sample.dtype)
 
 
 def variables_asked(f: IntegrandSpec, variables: Variables | None) -> dict[str, Any]:
-    """The variables of a model that integrands ask for, by name: their values and their labels.
+    """Read the model's variables that integrands use, by name: their values and labels.
 
     >>> import numpy as np, xarray
     >>> tau = xarray.Dataset({"tau": (("chain", "draw"), np.ones((1, 2)))})
@@ -584,39 +592,45 @@ def variables_asked(f: IntegrandSpec, variables: Variables | None) -> dict[str, 
     if variables is None:
         return {}
     asked: list[str] = []
-    for one in _named(f).values():
-        asked += [one] if isinstance(one, str) else _asked(one, variables) if callable(one) else []
-    found = {}
+    for integrand in _named(f).values():
+        asked += (
+            [integrand]
+            if isinstance(integrand, str)
+            else _asked(integrand, variables)
+            if callable(integrand)
+            else []
+        )
+    read_variables = {}
     for name in asked:
         try:
-            found[name] = variables.labelled(name)
-        except KeyError:  # there is no such element, as is said when it is evaluated
-            found[name] = None
-    return {name: held for name, held in found.items() if held is not None}
+            read_variables[name] = variables.labelled(name)
+        except KeyError:  # no such element: the error is raised at the evaluation
+            read_variables[name] = None
+    return {name: held for name, held in read_variables.items() if held is not None}
 
 
 def _asked(f: Callable, variables: Variables) -> list[str]:
-    """The arguments of a function; all of the posterior too, if it asks its argument for names."""
+    """List a function's arguments, and all of the posterior if it accesses variables by name."""
 
     def first(name: str) -> np.ndarray:
         return read(variables[name][0, 0]) if name in variables else np.ones(1)
 
-    every = ByName({}, variables.names, first)
-    with suppress(Exception), np.errstate(all="ignore"):  # most are functions of something else
-        f(every)
+    probe = ByName({}, variables.names, first)
+    with suppress(Exception), np.errstate(all="ignore"):  # most functions take another argument
+        f(probe)
     return list(
         {
             **named_arguments(f),
-            **dict.fromkeys(variables.names if every.asked else ()),
-            **every.held,
+            **dict.fromkeys(variables.names if probe.asked else ()),
+            **probe.held,
         }
     )
 
 
 def _named(f: IntegrandSpec) -> dict[str, Any]:
-    """Each integrand under its name."""
+    """Collect integrands in a dict by name."""
     if isinstance(f, Mapping):
-        return {str(name): one for name, one in f.items()}
+        return {str(name): item for name, item in f.items()}
     if isinstance(f, str):
         return {f: f}
     if isinstance(f, Iterable) and not hasattr(f, "__array__"):
@@ -625,7 +639,7 @@ def _named(f: IntegrandSpec) -> dict[str, Any]:
             if _repeats(several):
                 raise ValueError(f"a name is given twice in {several}: give each once.")
             return {str(name): name for name in several}
-        if any(callable(one) for one in several):
+        if any(callable(item) for item in several):
             raise TypeError(
                 'several functions need names: give them in a dict, {"first": ..., "second": ...}, or as '
                 "one function that returns an array."
@@ -635,7 +649,7 @@ def _named(f: IntegrandSpec) -> dict[str, Any]:
 
 
 def _no_sample(f: object, sample: object) -> str:
-    """What to do about arguments of which the second is no sample."""
+    """Compose the message for arguments of which the second is not a sample."""
     if isinstance(f, Sample):
         return (
             "the integrands come first, and then the sample: estimate(f, sample), where f is a name, a list "
@@ -648,11 +662,12 @@ def _no_sample(f: object, sample: object) -> str:
 
 
 def _repeats(names: Sequence[object]) -> bool:
+    """Whether a name occurs more than once."""
     return len(set(names)) < len(names)
 
 
 def _check(values: np.ndarray, names: tuple[str, ...], dtype: np.dtype) -> None:
-    """Refuse what has no average: values that are not finite, or whose squares are not."""
+    """Refuse values that are not finite, or whose squares are not."""
     if not np.all(np.isfinite(values)):
         i = int(np.argwhere(~np.isfinite(values))[0, 2])
         bad = np.argwhere(~np.isfinite(values[..., i]))

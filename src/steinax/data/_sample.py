@@ -21,7 +21,7 @@ ADAPTERS = (
     "What a sampler returned becomes a sample by from_nutpie(trace), from_pymc(model, trace), "
     "from_numpyro(mcmc), from_blackjax(states), from_pystan(fit), from_cmdstan(fit) or from_arviz(path)."
 )
-LIGHTEST = 1e-30  # a weight, of a mean of 1: fits divide by it, in float32 too
+LIGHTEST = 1e-30  # smallest weight, relative to the mean: fits divide by it, also in float32
 MISSING = (
     "draws without scores, or scores without draws: give Sample(draws, scores), the score of a draw being "
     "the gradient of the log density there. nutpie, NumPyro and CmdStan can keep scores; from_pymc(model, "
@@ -31,8 +31,8 @@ MISSING = (
 
 
 def as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
-    """Finite draws or scores, (chain, draw, dim)."""
-    if dtype not in (np.float64, np.float32):  # their names as well: "float32"
+    """Convert draws or scores to a finite array, (chain, draw, dim)."""
+    if dtype not in (np.float64, np.float32):  # also as strings: "float32"
         raise ValueError(f"dtype {dtype!r} is not supported: use float64 or float32.")
     if values is None:
         raise ValueError(MISSING)
@@ -42,7 +42,7 @@ def as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
             "draws does by from_logdensity(log_density, draws)."
         )
     array = as_reals(values, what)
-    with np.errstate(over="ignore"):  # what is too large for float32 is refused below
+    with np.errstate(over="ignore"):  # overflows of float32 are refused below
         array = np.ascontiguousarray(array, dtype=dtype)
     if array.ndim == 2:
         array = array[None]
@@ -62,11 +62,11 @@ def as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
 
 
 def as_reals(values: object, what: str) -> np.ndarray:
-    """An array of real numbers, or a refusal: nothing is rounded, masked or parsed in silence."""
+    """Convert values to an array of real numbers; refuse what would be masked or parsed silently."""
     if isinstance(values, np.ma.MaskedArray):
         if np.any(values.mask):
             raise ValueError(
-                f"{what} are masked in part, and an average over them would not know: leave out the "
+                f"{what} are partly masked, and an average would ignore the mask: leave out the "
                 "masked draws, and give a plain array."
             )
         values = values.data
@@ -74,7 +74,7 @@ def as_reals(values: object, what: str) -> np.ndarray:
         array = np.asarray(values)
     except (TypeError, ValueError):  # rows of different lengths, mostly
         raise ValueError(
-            f"{what} of type {type(values).__name__} make no array: give an array of numbers, with "
+            f"{what} of type {type(values).__name__} do not form an array: give an array of numbers, with "
             "rows of equal length."
         ) from None
     if array.dtype.kind not in "fiu":
@@ -85,44 +85,44 @@ def as_reals(values: object, what: str) -> np.ndarray:
 
 
 def as_log_density(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Finite log densities, (chain, draw)."""
-    found = _per_draw(values, "log_density", shape).astype(np.float64)
-    if not np.isfinite(found).all():
+    """Convert log densities to a finite array, (chain, draw)."""
+    density = _per_draw(values, "log_density", shape).astype(np.float64)
+    if not np.isfinite(density).all():
         raise ValueError(
-            f"{int((~np.isfinite(found)).sum())} of {found.size} values of log_density are not finite: give "
-            "the log density that the sampler kept for each draw, or leave log_density out."
+            f"{int((~np.isfinite(density)).sum())} of {density.size} values of log_density are not finite: "
+            "give the log density that the sampler kept for each draw, or leave log_density out."
         )
-    return found
+    return density
 
 
 def _per_draw(
-    values: ArrayLike, what: str, shape: tuple[int, ...], one: str = "number"
+    values: ArrayLike, what: str, shape: tuple[int, ...], noun: str = "number"
 ) -> np.ndarray:
-    """One real number for each draw, (chain, draw)."""
-    found = as_reals(_ordered(values), what)
-    found = found[None] if found.ndim == 1 else found
-    if found.shape != shape:
+    """Convert values to an array with one real number for each draw, (chain, draw)."""
+    array = as_reals(_ordered(values), what)
+    array = array[None] if array.ndim == 1 else array
+    if array.shape != shape:
         raise ValueError(
-            f"{what} has shape {found.shape} and the draws {shape} (chain, draw): give one {one} for each "
+            f"{what} has shape {array.shape} and the draws {shape} (chain, draw): give one {noun} for each "
             "draw."
         )
-    return found
+    return array
 
 
 def as_weights(logs: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Weights of mean 1 from their logarithms, (chain, draw)."""
-    found = _per_draw(logs, "log_weights", shape, "logarithm")
-    if not np.isfinite(found).all():
+    """Compute weights of mean 1 from their logarithms, (chain, draw)."""
+    array = _per_draw(logs, "log_weights", shape, "logarithm")
+    if not np.isfinite(array).all():
         raise ValueError(
-            f"{int((~np.isfinite(found)).sum())} of {found.size} log_weights are not finite: leave out draws "
+            f"{int((~np.isfinite(array)).sum())} of {array.size} log_weights are not finite: leave out draws "
             "whose weight is zero, from draws and scores too, and find out why others are NaN or infinite."
         )
-    weights = np.exp(found.astype(np.float64) - found.max())
+    weights = np.exp(array.astype(np.float64) - array.max())
     return np.maximum(weights / weights.mean(), LIGHTEST)
 
 
 def kish_size(weights: np.ndarray) -> float:
-    r"""How many draws of equal weight the weights are worth, $(\sum_i w_i)^2 / \sum_i w_i^2$ (Kish, 1965).
+    r"""Compute the equivalent number of unweighted draws, $(\sum_i w_i)^2 / \sum_i w_i^2$ (Kish, 1965).
 
     >>> round(kish_size(np.array([1.0, 1.0, 2.0])), 2)
     2.67
@@ -131,20 +131,20 @@ def kish_size(weights: np.ndarray) -> float:
 
 
 def as_flags(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """True or false for each draw, (chain, draw)."""
+    """Convert values to one boolean for each draw, (chain, draw)."""
     flags = np.asarray(_ordered(values))
     if flags.ndim == 1:
         flags = flags[None]
     if flags.shape != shape or not np.isin(flags, (0, 1)).all():
         raise ValueError(
-            f"diverging has shape {flags.shape} and type {flags.dtype} beside draws of {shape} (chain, "
-            "draw): give true or false for each draw, or leave it out."
+            f"diverging has shape {flags.shape} and type {flags.dtype}, but the draws have {shape} "
+            "(chain, draw): give true or false for each draw, or leave it out."
         )
     return flags.astype(bool)
 
 
 def unlabelled(values: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """The numbers of a data frame or a DataArray, axes in order, and its names if it has some.
+    """Extract the values, axes in order, and the column names, if any, of a data frame or DataArray.
 
     >>> import pandas
     >>> unlabelled(pandas.DataFrame({"mu": [0.5], "tau": [2.0]}))
@@ -160,13 +160,13 @@ def unlabelled(values: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def _ordered(values: Any) -> Any:
-    """A DataArray with the axes (chain, draw, ...), where it has them; anything else as it is."""
-    found = unstacked(values)
-    return found.transpose(*AXES, ...) if set(AXES) <= set(getattr(found, "dims", ())) else found
+    """Transpose a DataArray to (chain, draw, ...), if it has these axes; return anything else unchanged."""
+    array = unstacked(values)
+    return array.transpose(*AXES, ...) if set(AXES) <= set(getattr(array, "dims", ())) else array
 
 
 def common(draws: tuple[str, ...] | None, scores: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The names of the draws; those of the scores must be the same, where both have some."""
+    """Return the names of the draws or else the scores; refuse the same names in different orders."""
     if draws and scores and set(draws) == set(scores) and draws != scores:
         raise ValueError(
             f"the columns of the draws are {', '.join(draws[:5])} and those of the scores "
@@ -176,16 +176,17 @@ def common(draws: tuple[str, ...] | None, scores: tuple[str, ...] | None) -> tup
 
 
 def _strings(labels: Iterable[object]) -> tuple[str, ...] | None:
+    """Return labels as names if they are distinct strings; None otherwise."""
     names = tuple(labels)
     distinct = len(set(names)) == len(names)
     return tuple(map(str, names)) if distinct and all(isinstance(n, str) for n in names) else None
 
 
 class AbstractSpace(eqx.Module):
-    r"""Where draws live when that is not all of $\mathbb{R}^d$: a box, a sphere, the counts.
+    r"""Base class of spaces of draws other than $\mathbb{R}^d$: a box, a sphere, the counts.
 
-    A space says which draws lie in it, which operators have mean zero there, what right scores are, and which
-    family serves it. Its draws are standardised no further than it allows.
+    A space defines which draws lie in it, which operators have mean zero there, what correct scores are, and
+    which family to use. Its draws are standardised only as far as it allows.
 
     >>> from steinax.data import Sample
     >>> Sample([[1.0]], [[1.0]]).space is None
@@ -195,16 +196,16 @@ class AbstractSpace(eqx.Module):
     @property
     @abc.abstractmethod
     def domain(self) -> str:
-        """The word by which the space and its operators know each other."""
+        """The word that identifies the space to its operators."""
 
     @property
     def is_discrete(self) -> bool:
-        """Whether it consists of states, which draws may have in common."""
+        """Whether the space is discrete, so that draws may coincide."""
         return False
 
     @abc.abstractmethod
     def check(self, draws: Chains) -> None:
-        """Refuse draws that do not lie in the space, with what to do next."""
+        """Raise an error with advice if draws do not lie in the space."""
 
     @property
     @abc.abstractmethod
@@ -217,58 +218,58 @@ class AbstractSpace(eqx.Module):
         """The Stein operator of the space on potentials."""
 
     def coordinates(self, x: Points) -> tuple[AnyArray, AnyArray]:
-        """The shift and the scale of each dimension in which draws are fitted: none by default.
+        """Compute the shift and scale of each dimension for fits: 0 and 1 by default.
 
-        Operators that know of places have to follow: see `AbstractOperator.moved`.
+        Operators that depend on positions have to be moved too: see `AbstractOperator.moved`.
         """
         return np.zeros(x.shape[1]), np.ones(x.shape[1])
 
     def unbounded(self, x: Chains, score: Chains) -> tuple[AnyArray, AnyArray] | None:
-        r"""Draws and scores in coordinates that fill $\mathbb{R}^d$, where families are chosen as ever.
+        r"""Transform draws and scores to coordinates that fill $\mathbb{R}^d$, to choose families as there.
 
-        None, the default, where there are no such coordinates.
+        None, the default, if there are no such coordinates.
         """
         return None
 
     @abc.abstractmethod
     def identities(self, draws: Chains, scores: Chains) -> AnyArray:
-        """Functions of each draw whose mean is zero when the scores are right: (chain, draw, count)."""
+        """Evaluate functions with mean zero for correct scores on each draw: (chain, draw, count)."""
 
     @abc.abstractmethod
     def family(self, n: int, dim: int) -> Any:
-        """The family that serves all integrands, for so many distinct draws and dimensions."""
+        """Return the default family for all integrands, for `n` distinct draws of dimension `dim`."""
 
     def families(self, n: int, dim: int) -> tuple[Any, ...]:
-        """Those from which `estimate` chooses for each integrand: `family` alone by default.
+        """Return the families from which `estimate` chooses for each integrand: `family` alone by default.
 
         They are linear in their parameters. A sum with a kernel is tried with each of several penalties, and
-        so is the kernel by itself.
+        so is the kernel alone.
         """
         return (self.family(n, dim),)
 
 
 def space_family(sample: Any) -> Any:
-    """The family of the space that the draws live in, or None: on R^d it is chosen from the draws."""
+    """Return the default family of the sample's space; None on R^d, where it is chosen from the draws."""
     return sample.space.family(*_sizes(sample)) if has_families(sample) else None
 
 
 def space_families(sample: Any) -> tuple[Any, ...]:
-    """The families of that space from which one is chosen for each integrand."""
+    """Return the families of the sample's space from which one is chosen for each integrand."""
     return sample.space.families(*_sizes(sample))
 
 
 def has_families(sample: Any) -> bool:
-    """Whether the draws live in a space with families of its own, not in coordinates that fill R^d."""
+    """Whether the sample's space has its own families, rather than coordinates that fill R^d."""
     return sample.space is not None and on_the_reals(sample) is None
 
 
 def _sizes(sample: Any) -> tuple[int, int]:
-    """How many distinct draws there are, as a state that comes twice teaches nothing new; dimensions."""
+    """Return the number of distinct draws, as repeated states add no information, and of dimensions."""
     return len(np.unique(sample.x, axis=0)), sample.dim
 
 
 def on_the_reals(sample: Any) -> tuple[AnyArray, AnyArray] | None:
-    """Draws and scores in coordinates that fill R^d, as chains, or None where there are none."""
+    """Return draws and scores, as chains, in coordinates that fill R^d; None if there are none."""
     if sample.space is None:
         return sample.draws, sample.scores
     return sample.space.unbounded(sample.draws, sample.scores)
@@ -278,13 +279,13 @@ def refuse_space(sample: Any, what: str) -> None:
     """Refuse draws whose space would be ignored."""
     if getattr(sample, "space", None) is not None:
         raise ValueError(
-            f"the draws live on {sample.space!r}, and {what} knows of R^d alone: use estimate, fit or weigh "
+            f"the draws live on {sample.space!r}, and {what} supports R^d only: use estimate, fit or weigh "
             "on a Sample in memory."
         )
 
 
 def check_draws(space: AbstractSpace | None, draws: np.ndarray) -> AbstractSpace | None:
-    """The space, if the draws lie in it."""
+    """Return the space after checking that the draws lie in it."""
     if space is None:
         return None
     if not isinstance(space, AbstractSpace):
@@ -296,7 +297,7 @@ def check_draws(space: AbstractSpace | None, draws: np.ndarray) -> AbstractSpace
 
 
 class Sample(eqx.Module):
-    r"""Draws and their scores: the only data type the core knows.
+    r"""Draws of one or more chains with their scores.
 
     The score of a draw $x$ is $\nabla \log \pi(x)$, the gradient of the log density, on the
     unconstrained space in which the draws are given. The density need not be normalised.
@@ -305,22 +306,21 @@ class Sample(eqx.Module):
         draws: $x_i$, shape (chain, draw, dim), or (draw, dim) for one chain: an array, a data frame, or
             a DataArray with axes `chain` and `draw` in any order, or as `az.extract` stacks them.
         scores: $\nabla \log \pi(x_i)$, of the same shape.
-        names: one name per dimension; those of a data frame's columns, or `x[0]`, `x[1]`, ... when not
-            given.
+        names: one name per dimension; by default those of a data frame's columns, or `x[0]`, `x[1]`, ...
         dtype: float64, in which estimates are computed, or float32, which halves the memory and
             leaves about seven digits: variance reductions beyond a factor of 1e10 or so are lost.
         diverging: which draws ended in a divergence, (chain, draw), for the audit to count.
-        variables: the model's own quantities on every draw, where they are constrained, to be asked
-            for by name: a DataTree with a group `posterior`, or a Dataset. Adapters fill it.
+        variables: the model's constrained parameters and derived quantities on every draw, accessed by
+            name: a DataTree with a group `posterior`, or a Dataset. Adapters fill it.
         log_weights: logarithms of importance weights, (chain, draw), of draws from another density than
-            that of the scores; any constant may be added to all. Those of SMC particles too. They are
-            kept as they are: `steinax.data.pareto_smoothed` makes smoother ones.
+            that of the scores, or of SMC particles; any constant may be added to all. They are not
+            smoothed: use `steinax.data.pareto_smoothed` for that.
         space: where the draws live, one of `steinax.spaces`; all of R^d by default.
         log_density: $\log \pi(x_i)$ up to a constant, (chain, draw), as most samplers keep it (`lp__` of
-            Stan). The audit holds the scores to its differences. Adapters fill it.
+            Stan). The audit compares the scores with its differences. Adapters fill it.
         verified: whether the scores are known to be right: adapters compute them by automatic
-            differentiation and set it. Otherwise tables show no more digits than plain averages have, until
-            `audit(sample, log_density=...)` has compared the scores with the log density.
+            differentiation and set it. Otherwise tables show no more digits than those of plain averages
+            until `audit(sample, log_density=...)` has compared the scores with the log density.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -341,7 +341,7 @@ class Sample(eqx.Module):
     def __init__(
         self,
         draws: ArrayLike,
-        scores: ArrayLike = None,  # pyright: ignore[reportArgumentType]  # missing: told below
+        scores: ArrayLike = None,  # pyright: ignore[reportArgumentType]  # refused below
         names: Sequence[str] | None = None,
         dtype: DTypeLike = np.float64,
         diverging: ArrayLike | None = None,
@@ -351,8 +351,8 @@ class Sample(eqx.Module):
         log_density: ArrayLike | None = None,
         verified: bool = False,
     ):
-        draws, of_draws = unlabelled(draws)
-        scores, of_scores = unlabelled(scores)
+        draws, draw_names = unlabelled(draws)
+        scores, score_names = unlabelled(scores)
         self.draws = as_chains(draws, "draws", dtype)
         self.scores = as_chains(scores, "scores", dtype)
         if self.draws.shape != self.scores.shape:
@@ -361,7 +361,7 @@ class Sample(eqx.Module):
                 "its own score, a gradient with one entry per dimension. Give both as "
                 "(chain, draw, dim)."
             )
-        self.names = as_names(common(of_draws, of_scores) if names is None else names, self.dim)
+        self.names = as_names(common(draw_names, score_names) if names is None else names, self.dim)
         self.diverging = None if diverging is None else as_flags(diverging, self.draws.shape[:2])
         self.weights = (
             None if log_weights is None else as_weights(log_weights, self.draws.shape[:2])
@@ -399,12 +399,12 @@ class Sample(eqx.Module):
 
     @property
     def dtype(self) -> np.dtype:
-        """The floating-point type that everything is computed in."""
+        """The floating-point type in which everything is computed."""
         return np.dtype(self.draws.dtype)
 
     @property
     def single(self) -> bool:
-        """Whether the scores were computed in float32: all of them are numbers of that type."""
+        """Whether the scores were computed in float32: all of them are float32 numbers."""
         return bool((self.scores == self.scores.astype(np.float32)).all())
 
     @property
@@ -418,14 +418,15 @@ class Sample(eqx.Module):
         return self.scores.reshape(self.size, self.dim)
 
     def isel(self, chain: Any = slice(None), draw: Any = slice(None)) -> "Sample":
-        """Some chains and some draws of each, with all that belongs to them.
+        """Select chains and draws, with everything that belongs to them.
 
         Names, variables with their coordinates, divergences, weights, log densities and the space are
-        kept. So are both axes: a number is one chain, or one draw of each. Weights have a mean of 1 again.
+        kept. So are both axes: a number selects one chain, or one draw of each. Weights are normalised to
+        mean 1 again.
 
         Args:
             chain: a number, a slice, a list of numbers or an array of flags; all chains by default.
-            draw: the same, of the draws.
+            draw: the draws of each chain, in the same forms; all draws by default.
 
         >>> import numpy as np
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -434,7 +435,7 @@ class Sample(eqx.Module):
         """
         chain, draw = _places(chain, self.chains, "chain"), _places(draw, self.length, "draw")
 
-        def some(values: np.ndarray | None) -> np.ndarray | None:
+        def selected(values: np.ndarray | None) -> np.ndarray | None:
             return None if values is None else values[chain][:, draw]
 
         return Sample(
@@ -442,18 +443,18 @@ class Sample(eqx.Module):
             self.scores[chain][:, draw],
             self.names,
             self.dtype,
-            some(self.diverging),
+            selected(self.diverging),
             None if self.variables is None else self.variables.isel(chain, draw),
             None if self.weights is None else np.log(self.weights[chain][:, draw]),
             self.space,
-            some(self.log_density),
+            selected(self.log_density),
             verified=self.verified,
         )
 
     def __getitem__(self, index: Any) -> "Sample":
-        """Some chains and draws: `sample[:, :500]` is the first 500 draws of every chain.
+        """Select chains and draws: `sample[:, :500]` is the first 500 draws of every chain.
 
-        The first index is of chains and the second of draws, as in `isel`.
+        The first index selects chains and the second draws, as in `isel`.
 
         >>> import numpy as np
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -469,15 +470,15 @@ class Sample(eqx.Module):
         return self.isel(*pair)
 
     def blocks(self, size: int) -> Iterator["Sample"]:
-        """Yield the draws as one-chain samples of at most `size`, none crossing a chain's end."""
+        """Yield the draws as one-chain samples of at most `size` draws."""
         for chain in range(self.chains):
             for start in range(0, self.length, size):
-                part = slice(start, start + size)
-                made = self.isel(chain, part)
-                if self.weights is not None:  # as they are among all draws, not of mean 1
-                    own = self.weights[chain, part][None]
-                    made = eqx.tree_at(lambda one: one.weights, made, own)
-                yield made
+                rows = slice(start, start + size)
+                block = self.isel(chain, rows)
+                if self.weights is not None:  # keep the normalisation over all draws
+                    weights = self.weights[chain, rows][None]
+                    block = eqx.tree_at(lambda sample: sample.weights, block, weights)
+                yield block
 
     def __repr__(self) -> str:
         names = self.names if self.variables is None else self.variables.names
@@ -490,26 +491,26 @@ class Sample(eqx.Module):
 
 
 def _places(index: Any, size: int, axis: str) -> Any:
-    """The slice, or the array of places, that an index along an axis stands for."""
+    """Convert an index along an axis to a slice or an array of positions."""
     try:
-        found = np.arange(size)[index]
+        positions = np.arange(size)[index]
     except IndexError as error:
         raise IndexError(
             f"{axis}={index!r}, and there are {size}: give a number, a slice, a list of numbers from 0 to "
             f"{size - 1}, or {size} flags."
         ) from error
-    if found.ndim > 1 or not found.size:
+    if positions.ndim > 1 or not positions.size:
         raise ValueError(
-            f"{axis}={index!r} leaves an array of shape {found.shape} of {size}: keep one or more, as a "
+            f"{axis}={index!r} leaves an array of shape {positions.shape} of {size}: keep one or more, as a "
             "slice or a list."
         )
-    if found.ndim == 0:
-        return slice(int(found), int(found) + 1)
-    return index if isinstance(index, slice) else found
+    if positions.ndim == 0:
+        return slice(int(positions), int(positions) + 1)
+    return index if isinstance(index, slice) else positions
 
 
 def as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
-    """One distinct name for each dimension, `x[0]`, `x[1]`, ... when none are given."""
+    """Check that there is one distinct name for each dimension; `x[0]`, `x[1]`, ... by default."""
     if names is None:
         return tuple(f"x[{i}]" for i in range(dim))
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -529,33 +530,33 @@ ELEMENT = re.compile(r"(.+)\[(\d+(?:, ?\d+)*)\]")
 
 
 def as_dataset(sample: Sample) -> "xarray.Dataset":
-    """The unconstrained draws, with `beta[0]`, `beta[1]`, ... as one vector."""
+    """Convert the unconstrained draws to a Dataset, with `beta[0]`, `beta[1]`, ... as one vector."""
     import xarray
 
     groups: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
     for i, name in enumerate(sample.names):
         element = ELEMENT.fullmatch(name)
         base = element[1] if element else name
-        index = tuple(int(part) for part in element[2].split(",")) if element else ()
+        index = tuple(int(number) for number in element[2].split(",")) if element else ()
         groups.setdefault(base, []).append((i, index))
-    made = {}
+    arrays = {}
     for base, members in groups.items():
         columns, indices = [i for i, _ in members], [index for _, index in members]
         shape = _whole_array(indices)
-        if shape is None:  # the lower triangle of a matrix, and such
-            made |= {sample.names[i]: (AXES, sample.draws[..., i]) for i in columns}
+        if shape is None:  # such as the lower triangle of a matrix
+            arrays |= {sample.names[i]: (AXES, sample.draws[..., i]) for i in columns}
             continue
         values = sample.draws[..., columns].reshape(*sample.draws.shape[:2], *shape)
-        made[base] = ((*AXES, *(f"{base}_dim_{j}" for j in range(len(shape)))), values)
+        arrays[base] = ((*AXES, *(f"{base}_dim_{j}" for j in range(len(shape)))), values)
     axes = {axis: np.arange(n) for axis, n in zip(AXES, sample.draws.shape, strict=False)}
-    dataset = xarray.Dataset(made, coords=axes)
+    dataset = xarray.Dataset(arrays, coords=axes)
     return dataset.assign_coords(
         {dim: np.arange(n) for dim, n in dataset.sizes.items() if dim not in AXES}
     )
 
 
 def _whole_array(indices: list[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """The shape of the array whose elements these are, in order, or None."""
+    """Infer the shape of the array whose elements have these indices, in order; None if incomplete."""
     if len({len(index) for index in indices}) > 1:
         return None
     shape = tuple(int(n) + 1 for n in np.max(indices, axis=0)) if indices[0] else ()

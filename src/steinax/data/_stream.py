@@ -1,4 +1,4 @@
-"""Draws that do not fit in memory, read in blocks."""
+"""Samples larger than memory, read in blocks."""
 
 import os
 import sys
@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._show import counted, some_of
-from ..working import CorruptChunkError
-from ..working._keeping import chunk_shape, find_missing, locate
+from ..working import CorruptChunkError, chunk_shape, find_missing, locate
 from ._sample import Sample, as_names, refuse_space
 from ._variables import Variables, read
 from ._weights import refuse_weights
@@ -22,12 +21,12 @@ from ._weights import refuse_weights
 
 @dataclass(frozen=True)
 class RawFiles:
-    """The files of an array of float64, each with whole draws of one chain.
+    """The uncompressed files of a float64 array, each with complete draws of one chain.
 
     Args:
-        file: the one of a chunk, by its place in the grid.
-        rows: how many draws a file holds.
-        shape: of the array, (chain, draw, dim) or (draw, dim).
+        file: returns the file of a chunk, given its position in the grid.
+        rows: the number of draws in a file.
+        shape: the shape of the array, (chain, draw, dim) or (draw, dim).
     """
 
     file: Callable[[tuple[int, ...]], Path]
@@ -35,36 +34,36 @@ class RawFiles:
     shape: tuple[int, ...]
 
     def read(self, chain: int, rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        """Some draws of a chain, (draw, dim), in the first rows of `out` if that is given."""
+        """Read some draws of a chain, (draw, dim), into the first rows of `out` if that is given."""
         step, dim = rows.step or 1, self.shape[-1]
         count = len(range(rows.start, rows.stop, step))
         values = aligned(count, dim) if out is None else out[:count]
         done = 0
         while done < count:
-            chunk, inside = divmod(rows.start + done * step, self.rows)
-            some = min(count - done, -(-(self.rows - inside) // step))
-            place = (chain, chunk, 0) if len(self.shape) == 3 else (chunk, 0)
-            self._fill(values[done : done + some], self.file(place), inside, step)
-            done += some
+            chunk, offset = divmod(rows.start + done * step, self.rows)
+            fill = min(count - done, -(-(self.rows - offset) // step))
+            position = (chain, chunk, 0) if len(self.shape) == 3 else (chunk, 0)
+            self._fill(values[done : done + fill], self.file(position), offset, step)
+            done += fill
         return values
 
     def _fill(self, values: np.ndarray, path: Path, start: int, step: int) -> None:
-        """Every `step`-th draw of a file, as many as there is room for."""
+        """Fill an array with every `step`-th draw of a file."""
         dim = self.shape[-1]
         with path.open("rb") as file:
-            size, whole = os.fstat(file.fileno()).st_size, 8 * dim * self.rows
-            if size != whole:
-                raise EOFError(f"the file has {size} bytes, and a chunk has {whole}")
+            size, expected = os.fstat(file.fileno()).st_size, 8 * dim * self.rows
+            if size != expected:
+                raise EOFError(f"the file has {size} bytes, and a chunk has {expected}")
             if step == 1:
                 file.seek(8 * dim * start)
                 file.readinto(values)
-            else:  # no more of the file is read than these draws lie on
-                every = np.memmap(file, np.float64, "r", shape=(self.rows, dim))
-                values[:] = every[start::step][: len(values)]
+            else:  # only the pages that contain these draws are read
+                mapped = np.memmap(file, np.float64, "r", shape=(self.rows, dim))
+                values[:] = mapped[start::step][: len(values)]
 
 
 def aligned(rows: int, dim: int) -> np.ndarray:
-    """An empty array at a multiple of 64 bytes, which a compiled function of jax reads where it is.
+    """Allocate an array aligned to 64 bytes, which compiled jax functions read without a copy.
 
     >>> aligned(3, 5).ctypes.data % 64, aligned(3, 5).shape
     (0, (3, 5))
@@ -75,7 +74,7 @@ def aligned(rows: int, dim: int) -> np.ndarray:
 
 
 def raw_files(array: Any) -> RawFiles | None:
-    """The files of a zarr array that holds its numbers as they are in memory; None for any other."""
+    """Find the files of a zarr array that stores its numbers as in memory; None for any other array."""
     metadata = getattr(array, "metadata", None)
     root = getattr(getattr(array, "store", None), "root", None)
     if metadata is None or root is None or metadata.zarr_format != 3:
@@ -86,19 +85,23 @@ def raw_files(array: Any) -> RawFiles | None:
         return None
     folder = Path(root, array.path)
     return RawFiles(
-        lambda place: folder / metadata.encode_chunk_key(place), rows, tuple(array.shape)
+        lambda position: folder / metadata.encode_chunk_key(position), rows, tuple(array.shape)
     )
 
 
 def _as_in_memory(codecs: Any) -> bool:
+    """Whether zarr codecs store numbers uncompressed and in the byte order of this machine."""
     from zarr.codecs import BytesCodec
 
-    one = codecs[0] if len(codecs) == 1 else None
-    return isinstance(one, BytesCodec) and getattr(one.endian, "value", one.endian) == sys.byteorder
+    codec = codecs[0] if len(codecs) == 1 else None
+    return (
+        isinstance(codec, BytesCodec)
+        and getattr(codec.endian, "value", codec.endian) == sys.byteorder
+    )
 
 
 def read_rows(array: Any, what: str, chain: int, rows: slice) -> np.ndarray:
-    """Some draws of one chain, (draw, dim), all of them finite."""
+    """Read some draws of one chain, (draw, dim), and check that they are finite."""
     values = unchecked_rows(array, what, chain, rows)
     if not np.isfinite(values).all():
         draw = rows.start + int(np.argmin(np.isfinite(values).all(axis=1))) * (rows.step or 1)
@@ -110,14 +113,14 @@ def read_rows(array: Any, what: str, chain: int, rows: slice) -> np.ndarray:
 def unchecked_rows(
     array: Any, what: str, chain: int, rows: slice, out: np.ndarray | None = None
 ) -> np.ndarray:
-    """The same, if need be with numbers that are not finite.
+    """Read some draws of one chain, (draw, dim), without checking that they are finite.
 
     Args:
         array: (chain, draw, dim) or (draw, dim).
-        what: draws or scores.
-        chain: of which draws are wanted.
-        rows: which.
-        out: room for them, which is used where files are read directly.
+        what: "draws" or "scores", for error messages.
+        chain: the number of the chain.
+        rows: the draws to read.
+        out: a buffer for them, which is used if files are read directly.
     """
     files = raw_files(array)
     try:
@@ -134,32 +137,33 @@ def unchecked_rows(
 
 
 def _place(array: Any, chain: int, rows: slice) -> tuple[int, slice] | slice:
+    """Return the index of some draws of a chain."""
     return (chain, rows) if len(array.shape) == 3 else rows
 
 
 def _first_unreadable(array: Any, chain: int, rows: slice) -> int:
-    """The first draw, of those in `rows`, whose chunk cannot be read alone."""
-    inside, files = chunk_shape(array)[-2], raw_files(array)
-    for start in range(rows.start // inside * inside, rows.stop, inside):
+    """Find the first draw among `rows` whose chunk cannot be read."""
+    size, files = chunk_shape(array)[-2], raw_files(array)
+    for start in range(rows.start // size * size, rows.stop, size):
         draw = max(start, rows.start)
-        one = slice(draw, draw + 1)
+        row = slice(draw, draw + 1)
         try:
             if files is not None:
-                files.read(chain, one)
+                files.read(chain, row)
             else:
-                read(array[_place(array, chain, one)])
+                read(array[_place(array, chain, row)])
         except Exception:
             return draw
     return rows.start
 
 
 def _refuse_unwritten(array: Any, what: str, chain: int, rows: slice, values: np.ndarray) -> None:
-    """A chunk that was never written reads as one value throughout, and says nothing of it."""
+    """Raise an error for chunks that were never written: they read as the fill value throughout."""
     fill = getattr(array, "fill_value", None) or 0.0
-    step, inside = rows.step or 1, chunk_shape(array)[-2]
-    if step > 1 or inside < 2 or not (values[:, 0] == fill).any():
+    step, size = rows.step or 1, chunk_shape(array)[-2]
+    if step > 1 or size < 2 or not (values[:, 0] == fill).any():
         return
-    edges = [0, *range(inside - rows.start % inside, len(values), inside), len(values)]
+    edges = [0, *range(size - rows.start % size, len(values), size), len(values)]
     for start, stop in pairwise(edges):
         if stop - start > 1 and (values[start:stop] == fill).all():
             draw = rows.start + start
@@ -168,22 +172,22 @@ def _refuse_unwritten(array: Any, what: str, chain: int, rows: slice, values: np
 
 
 BLOCK = 2**24  # bytes of draws that are read at once: 16 MB
-SMALL = 2**18  # bytes: smaller chunks take longer to find than to read
-MUCH = 2**26  # bytes: with less than 64 MB it does not matter
+SMALL = 2**18  # bytes: smaller chunks take longer to locate than to read
+MUCH = 2**26  # bytes: below 64 MB the size of chunks does not matter
 
 
 @dataclass(frozen=True)
 class LazySample:
-    """Draws and scores in arrays that are read by slices; it can be pickled if they can.
+    """Draws and scores in arrays that are read by slices; picklable if the arrays are.
 
     Args:
         draws: (chain, draw, dim), or (draw, dim) for one chain: anything with `shape`, `dtype` and
             slicing.
-        scores: of the same shape.
+        scores: the scores, of the same shape.
         names: one for each dimension.
-        variables: the model's own quantities, unread.
-        order: which column of the scores belongs to each column of the draws; None if the same.
-        block: how many draws are read at once, a multiple of those in a chunk.
+        variables: the model's variables, unread.
+        order: the column of the scores that belongs to each column of the draws; None if the same.
+        block: the number of draws that are read at once, a multiple of those in a chunk.
         verified: whether the scores are known to be right, as in `Sample`.
     """
 
@@ -211,33 +215,34 @@ class LazySample:
         return self.draws.shape[-1]
 
     def read(self, chain: int, start: int, stop: int) -> Sample:
-        """Some consecutive draws of one chain, in memory."""
+        """Read consecutive draws of one chain into memory."""
         rows = slice(start, stop)
-        also = (
+        variables = (
             None if self.variables is None else self.variables.isel(slice(chain, chain + 1), rows)
         )
         draws = unchecked_rows(self.draws, "draws", chain, rows)
         scores = self._ordered(unchecked_rows(self.scores, "scores", chain, rows))
         try:
-            return Sample(draws, scores, self.names, variables=also, verified=self.verified)
-        except ValueError:  # not finite: these say in which chunk
+            return Sample(draws, scores, self.names, variables=variables, verified=self.verified)
+        except ValueError:  # not finite: the errors below name the chunk
             self.read_draws(chain, rows)
             self.read_scores(chain, rows)
             raise
 
     def read_draws(self, chain: int, rows: slice) -> np.ndarray:
-        """Draws alone, (draw, dim)."""
+        """Read draws without their scores, (draw, dim)."""
         return read_rows(self.draws, "draws", chain, rows)
 
     def read_scores(self, chain: int, rows: slice) -> np.ndarray:
-        """Scores alone, their columns in the order of those of the draws."""
+        """Read scores without the draws, with columns in the order of the draws, (draw, dim)."""
         return self._ordered(read_rows(self.scores, "scores", chain, rows))
 
     def _ordered(self, scores: np.ndarray) -> np.ndarray:
+        """Put the columns of scores in the order of the draws."""
         return scores if self.order is None else scores[:, list(self.order)]
 
     def draw_tiles(self, chain: int, start: int, stop: int, rows: int) -> Iterator[np.ndarray]:
-        """Draws alone, `rows` at a time, unchecked; the next tile may overwrite the last."""
+        """Yield unchecked draws, `rows` at a time; each tile may overwrite the previous one."""
         if raw_files(self.draws) is None:
             for cut in self.cuts(start, stop):
                 block = unchecked_rows(self.draws, "draws", chain, slice(*cut))
@@ -248,7 +253,7 @@ class LazySample:
             yield unchecked_rows(self.draws, "draws", chain, slice(*cut), buffer)
 
     def cuts(self, start: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, int]]:
-        """Where the blocks of a run of draws start and stop: they end where chunks do."""
+        """Yield start and stop of the blocks of consecutive draws; they end where chunks do."""
         rows = self.block if rows is None else rows
         while start < stop:
             end = min(stop, (start // rows + 1) * rows)
@@ -256,7 +261,7 @@ class LazySample:
             start = end
 
     def blocks(self) -> Iterator[Sample]:
-        """All draws, block by block."""
+        """Yield all draws, block by block."""
         for chain in range(self.chains):
             for start, stop in self.cuts(0, self.length):
                 yield self.read(chain, start, stop)
@@ -270,7 +275,7 @@ def lazy_sample(
     block: int | None = None,
     order: Sequence[int] | None = None,
 ) -> LazySample:
-    """Check shapes and chunks, of which nothing is read, and choose how much to read at once."""
+    """Create a lazy sample: check shapes and chunks without reading them, and choose the block size."""
     for what, array in (("draws", draws), ("scores", scores)):
         if not hasattr(array, "shape") or not hasattr(array, "dtype"):
             raise TypeError(
@@ -300,13 +305,14 @@ def lazy_sample(
 
 
 def _rows(draws: Any, scores: Any) -> int:
-    """As many draws as make a block, whole chunks of both arrays where that is possible."""
+    """Choose the number of draws of a block: whole chunks of both arrays if possible."""
     wanted = max(1, BLOCK // (8 * draws.shape[-1]))
-    inside = max(chunk_shape(array)[-2] for array in (draws, scores))
-    return min(max(inside, wanted // inside * inside), draws.shape[-2])
+    chunk = max(chunk_shape(array)[-2] for array in (draws, scores))
+    return min(max(chunk, wanted // chunk * chunk), draws.shape[-2])
 
 
 def _warn_of_small_chunks(draws: Any) -> None:
+    """Warn if a large array is stored in chunks that are slow to read."""
     rows, dim = chunk_shape(draws)[-2:]
     size, total, all_dims = rows * dim * draws.dtype.itemsize, draws.shape[-2], draws.shape[-1]
     if size >= SMALL or prod(draws.shape) * draws.dtype.itemsize < MUCH:
@@ -322,15 +328,15 @@ def _warn_of_small_chunks(draws: Any) -> None:
 
 
 class Stream:
-    """Draws that come in blocks, as often as asked for: for samples larger than memory.
+    """A sample larger than memory, whose draws are read in blocks, as often as needed.
 
-    Every pass over the blocks calls `read` anew, so nothing is kept. Blocks are one-chain samples;
-    those of one chain follow each other. A function is read by one reader, from the first block to
-    the last. Arrays on disk can be read anywhere, by many readers: see `from_arrays`.
+    Every pass over the blocks calls `read` again, so nothing is kept. Blocks are one-chain samples;
+    those of one chain are consecutive. A function is read sequentially by one reader. Arrays on disk
+    can be read at any position by many readers: see `from_arrays`.
 
     Args:
-        read: called with no argument, gives an iterator over the blocks.
-        chains: how many chains, of equal length, the blocks make up.
+        read: a function without arguments that returns an iterator over the blocks.
+        chains: the number of chains, of equal length, that the blocks make up.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(2, 500, 3))
@@ -363,18 +369,18 @@ class Stream:
         variables: Any = None,
         block: int | None = None,
     ) -> "Stream":
-        """A stream of arrays that are read by slices: of zarr, dask, h5py, xarray or NumPy.
+        """Create a stream from arrays that are read by slices: zarr, dask, h5py, xarray or NumPy.
 
         Its blocks are read by several threads, or by the workers of a cluster, each of which opens the
-        store itself (zarr, dask and xarray arrays can be sent to one, those of h5py cannot).
+        store itself (zarr, dask and xarray arrays can be sent to workers, h5py arrays cannot).
 
         Args:
             draws: unconstrained draws, (chain, draw, dim), or (draw, dim) for one chain.
-            scores: of the same shape.
-            names: one for each dimension; `x[0]`, `x[1]`, ... when not given.
-            variables: the model's own quantities, to be asked for by name: a DataTree with a group
-                `posterior`, or a Dataset, of which only what is asked for is read, block by block.
-            block: how many draws a reader holds at once; by default whole chunks of about 16 MB.
+            scores: the scores, of the same shape.
+            names: one for each dimension; `x[0]`, `x[1]`, ... by default.
+            variables: the model's variables, accessed by name: a DataTree with a group `posterior`, or a
+                Dataset; only those that are used are read, block by block.
+            block: the number of draws a reader holds at once; by default whole chunks of about 16 MB.
 
         >>> import dask.array, numpy as np
         >>> x = dask.array.from_array(np.random.default_rng(0).normal(size=(4, 500, 3)))
@@ -385,10 +391,10 @@ class Stream:
 
     @classmethod
     def of(cls, source: LazySample) -> "Stream":
-        """The stream of a lazy sample."""
-        made = cls(source.blocks, source.chains)
-        made.source = source
-        return made
+        """Create the stream of a lazy sample."""
+        stream = cls(source.blocks, source.chains)
+        stream.source = source
+        return stream
 
     def __iter__(self) -> Iterator[Sample]:
         names = None

@@ -1,4 +1,4 @@
-"""Variables by name, and their columns."""
+"""The variables of a model, accessed by name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
@@ -19,10 +19,10 @@ KEEP = "A number in isel drops an axis, and a list keeps it: .isel(chain=[0])."
 
 
 class Variables:
-    """What a model calls its own: parameters where they are constrained, and all that follows from them.
+    """Variables of a model: constrained parameters and quantities derived from them.
 
-    They are read when they are asked for, so a file's log likelihoods cost nothing until then. A name
-    alone is that of a variable of the posterior; those of other groups are named by a path.
+    They are read on demand, so the log likelihoods in a file cost nothing until they are used. A plain
+    name refers to a variable of the posterior; variables of other groups are named by a path.
 
     Args:
         tree: groups of variables with axes (chain, draw, ...), such as `posterior` and
@@ -56,12 +56,12 @@ class Variables:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the variables of the posterior."""
+        """The names of the variables of the posterior."""
         return tuple(_random(self._groups[MAIN]))
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The numbers of chains and of draws in each."""
+        """The number of chains and the number of draws in each."""
         sizes = self._groups[MAIN].sizes
         return sizes["chain"], sizes["draw"]
 
@@ -69,14 +69,14 @@ class Variables:
         return isinstance(name, str) and self._find(name) is not None
 
     def __getitem__(self, name: str) -> "xarray.DataArray":
-        """A variable, with axes (chain, draw, ...)."""
-        found = self._find(name)
-        if found is None:
+        """Return a variable with axes (chain, draw, ...)."""
+        array = self._find(name)
+        if array is None:
             raise KeyError(f"no variable is called {name!r}: there are {', '.join(self.names)}.")
-        return found.transpose(*AXES, ...)
+        return array.transpose(*AXES, ...)
 
     def labelled(self, name: str) -> tuple[np.ndarray, list[str]] | None:
-        """The numbers of a variable, of one element of it or of a whole group, each with its name.
+        """Read the values and element names of a variable, of one element or of a whole group.
 
         Args:
             name: `"theta"`, `"theta[Choate]"` or `"theta[0]"`, `"log_likelihood/y"`, `"log_likelihood"`.
@@ -87,18 +87,18 @@ class Variables:
         if name in self:
             return _elements(name, self[name])
         if name in self._groups:
-            inside = [f"{name}/{variable}" for variable in _random(self._groups[name])]
-            parts = [_elements(one, self[one]) for one in inside]
-            labels = [label for _, more in parts for label in more]
-            return np.concatenate([values for values, _ in parts], axis=-1), labels
+            paths = [f"{name}/{variable}" for variable in _random(self._groups[name])]
+            blocks = [_elements(path, self[path]) for path in paths]
+            labels = [label for _, names in blocks for label in names]
+            return np.concatenate([values for values, _ in blocks], axis=-1), labels
         return self._one_element(name)
 
     def isel(self, chain: Any = slice(None), draw: Any = slice(None)) -> "Variables":
-        """Some chains and draws, still unread; groups that have other axes stay as they are.
+        """Select chains and draws without reading them; groups with other axes are kept unchanged.
 
         Args:
             chain: a slice, a list of numbers or an array of flags.
-            draw: the same.
+            draw: a slice, a list of numbers or an array of flags.
         """
         import xarray
 
@@ -109,6 +109,7 @@ class Variables:
         return Variables(xarray.DataTree.from_dict(groups))
 
     def _find(self, name: str) -> "xarray.DataArray | None":
+        """Look up a variable by name or path; None if there is none."""
         group, _, variable = name.rpartition("/")
         dataset = self._groups.get(group or MAIN)
         if dataset is None or variable not in _random(dataset):
@@ -116,14 +117,15 @@ class Variables:
         return dataset[variable]
 
     def _one_element(self, name: str) -> tuple[np.ndarray, list[str]] | None:
+        """Read one element of a variable, named by labels or by numbers; None if there is none."""
         base, bracket, index = name.partition("[")
         if not bracket or not name.endswith("]") or base not in self:
             return None
         array = self[base]
-        for known in (labels(base, array), labels(base, array.drop_vars(array.coords))):
-            if name in known:
-                place = np.unravel_index(known.index(name), array.shape[2:])
-                return read(array[..., *place])[..., None], [name]
+        for names in (labels(base, array), labels(base, array.drop_vars(array.coords))):
+            if name in names:
+                position = np.unravel_index(names.index(name), array.shape[2:])
+                return read(array[..., *position])[..., None], [name]
         raise KeyError(
             f"{base!r} has no element [{index}: its elements are {some_of(labels(base, array), 5)}. "
             "Use one of these."
@@ -136,6 +138,7 @@ class Variables:
 
 
 def _as_tree(tree: Any) -> "xarray.DataTree":
+    """Convert variables, a Dataset or a mapping of groups to a DataTree."""
     import xarray
 
     if isinstance(tree, Variables):
@@ -152,10 +155,10 @@ def _as_tree(tree: Any) -> "xarray.DataTree":
 
 
 def unstacked[T](array: T) -> T:
-    """What `az.extract` stacked along `sample`, with the axes chain and draw again.
+    """Undo the stacking of `az.extract` along `sample`: restore the axes chain and draw.
 
     Args:
-        array: a DataArray or a Dataset; anything else, and what is not stacked, is returned as it is.
+        array: a DataArray or a Dataset; anything else, or not stacked, is returned unchanged.
 
     >>> import arviz_base, numpy as np
     >>> tree = arviz_base.from_dict({"posterior": {"mu": np.ones((4, 250))}})
@@ -163,72 +166,74 @@ def unstacked[T](array: T) -> T:
     (4, 250)
     """
     indexes: Any = getattr(array, "indexes", {})
-    axis = next((d for d, one in indexes.items() if set(AXES) <= set(one.names)), None)
+    axis = next((dim for dim, index in indexes.items() if set(AXES) <= set(index.names)), None)
     if axis is None or axis in AXES:
         return array
-    found = array.unstack(next(iter(array[axis].dims)))  # type: ignore[index]
-    if found.sizes["chain"] * found.sizes["draw"] != len(indexes[axis]):
+    result = array.unstack(next(iter(array[axis].dims)))  # type: ignore[index]
+    if result.sizes["chain"] * result.sizes["draw"] != len(indexes[axis]):
         raise ValueError(
-            f"{len(indexes[axis])} stacked draws do not fill {found.sizes['chain']} chains of "
-            f"{found.sizes['draw']}: extract all draws of every chain, without num_samples."
+            f"{len(indexes[axis])} stacked draws do not fill {result.sizes['chain']} chains of "
+            f"{result.sizes['draw']}: extract all draws of every chain, without num_samples."
         )
-    return found
+    return result
 
 
 def in_chains(array: Any, what: str) -> Any:
-    """A DataArray or a Dataset with the axes (chain, draw, ...), or a refusal that says what to do.
+    """Transpose a DataArray or Dataset to the axes (chain, draw, ...); refuse it if it lacks them.
 
     Args:
-        array: labelled, with these axes in any order, or as `az.extract` stacks them.
-        what: what it is called in the message.
+        array: a labelled array with these axes in any order, or stacked by `az.extract`.
+        what: its name in the error message.
     """
-    found = unstacked(array)
-    missing = [axis for axis in AXES if axis not in found.dims]
+    result = unstacked(array)
+    missing = [axis for axis in AXES if axis not in result.dims]
     if missing:
         raise ValueError(
-            f"{what} has the axes ({', '.join(map(str, found.dims))}) and no {' and no '.join(missing)}: "
+            f"{what} has the axes ({', '.join(map(str, result.dims))}) and no {' and no '.join(missing)}: "
             f"give (chain, draw, ...). {KEEP}"
         )
-    return found.transpose(*AXES, ...)
+    return result.transpose(*AXES, ...)
 
 
 def is_labelled(array: object) -> bool:
-    """Whether it is of xarray, with axes that have names."""
+    """Whether an object is an xarray object, with named axes."""
     return hasattr(array, "dims") and hasattr(array, "coords")
 
 
 def _random(dataset: "xarray.Dataset") -> list[str]:
-    """The variables of a group that have a value for each draw."""
-    return [str(name) for name, one in dataset.data_vars.items() if set(AXES) <= set(one.dims)]
+    """List the variables of a group that have a value for each draw."""
+    return [str(name) for name, array in dataset.data_vars.items() if set(AXES) <= set(array.dims)]
 
 
 def labels(name: str, array: "xarray.DataArray") -> list[str]:
-    """The names of the elements, as ArviZ has them: `theta[Choate]`, `L[1, 0]`."""
+    """Name the elements of an array as ArviZ does: `theta[Choate]`, `L[1, 0]`."""
     axes = [
         array.coords[dim].values if dim in array.coords else range(size)
         for dim, size in list(array.sizes.items())[2:]
     ]
     shape = [len(axis) for axis in axes]
     return [
-        element(name, [a[i] for a, i in zip(axes, at, strict=True)]) for at in np.ndindex(*shape)
+        element(name, [axis[i] for axis, i in zip(axes, index, strict=True)])
+        for index in np.ndindex(*shape)
     ]
 
 
 def element(name: str, index: Iterable[object]) -> str:
-    """The name of one element of a vector or an array: `beta[0]`, `L[1, 0]`."""
+    """Name one element of a vector or an array: `beta[0]`, `L[1, 0]`."""
     inside = ", ".join(map(str, index))
     return f"{name}[{inside}]" if inside else name
 
 
 def _elements(name: str, array: "xarray.DataArray") -> tuple[AnyArray, list[str]]:
+    """Read the values, (chain, draw, k), and the names of the elements of a variable."""
     values = read(array)
     return values.reshape(*values.shape[:2], -1), labels(name, array)
 
 
 def read(array: Any) -> np.ndarray:
-    """The numbers of an array, computed in this thread if it is dask's.
+    """Read the values of an array; a dask array is computed in this thread.
 
-    A worker of a cluster that asked the cluster for them would wait for itself.
+    Otherwise a worker of a cluster that asks the cluster for them would wait for itself.
     """
     if hasattr(array, "compute"):
         array = array.compute(scheduler="synchronous")
@@ -236,7 +241,7 @@ def read(array: Any) -> np.ndarray:
 
 
 def shape_of(names: Sequence[str]) -> tuple[int, ...]:
-    """The shape of the array whose elements have these names, in order.
+    """Infer the shape of the array whose elements have these names, in order.
 
     >>> (
     ...     shape_of(["L[a, 0]", "L[a, 1]", "L[b, 0]", "L[b, 1]"]),
@@ -253,14 +258,14 @@ def shape_of(names: Sequence[str]) -> tuple[int, ...]:
 
 
 class ByName(Mapping):
-    """Values by name, each of which is read when it is first asked for.
+    """Mapping of names to values, each of which is read at its first use.
 
-    It is what an integrand such as `lambda d: d["mu"] / d["tau"]` is given for each draw.
+    It is the argument of an integrand such as `lambda d: d["mu"] / d["tau"]` for each draw.
 
     Args:
-        held: what has been read.
-        names: of all that there is; those of `held` by default.
-        read: gives a value that is not held; None if there are no others.
+        held: the values that have been read.
+        names: the names of all values; those of `held` by default.
+        read: reads a value that is not held; None if there are no others.
 
     >>> d = ByName({}, ["mu", "tau"], {"mu": 1.0, "tau": 2.0}.__getitem__)
     >>> d["tau"], d.held, list(d)
@@ -273,8 +278,10 @@ class ByName(Mapping):
         names: Sequence[str] = (),
         read: Callable[[str], Any] | None = None,
     ):
-        self.held, self.names, self.read = held, names or tuple(held), read
-        self.asked = False  # for anything by name, also for what there is not
+        self.held: dict[str, Any] = held
+        self.names: Sequence[str] = names or tuple(held)
+        self.read: Callable[[str], Any] | None = read
+        self.asked: bool = False  # whether any name was asked for, existing or not
 
     def __getitem__(self, name: object) -> Any:
         if not isinstance(name, str):
@@ -283,12 +290,12 @@ class ByName(Mapping):
             )
         self.asked = True
         if name not in self.held:
-            found = None if self.read is None else self.read(name)
-            if found is None:
+            value = None if self.read is None else self.read(name)
+            if value is None:
                 raise KeyError(
                     f"no variable is called {name!r}: there are {some_of(self.names)}. Use one of these."
                 )
-            self.held[name] = found
+            self.held[name] = value
         return self.held[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -299,5 +306,5 @@ class ByName(Mapping):
         return len(self.names)
 
     def mapped(self, change: Callable[[Any], Any]) -> "ByName":
-        """The same names with changed values, computed when they are asked for."""
+        """Apply a function to the values, each of which is computed at its first use."""
         return ByName({}, self.names, lambda name: change(self[name]))

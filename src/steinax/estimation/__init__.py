@@ -1,18 +1,25 @@
-"""Expectations with control variates, and how sure they are."""
+"""Estimates of expectations with control variates, and their standard errors."""
 
-from ._audited import AuditMode, AuditWarning, audited, with_audit
 from ._blocks import MemoryPlan, memory_plan
+from ._candidates import PLAIN as PLAIN
 from ._choice import Candidates
-from ._estimate import estimate
+from ._estimate import estimate, with_audit
 from ._predictive import Predictive, predictive
-from ._result import Estimate
+from ._result import (
+    ARRAYS as ARRAYS,
+    HEADINGS as HEADINGS,
+    Estimate,
+    fitted as fitted,
+    from_statistics as from_statistics,
+    no_mean as no_mean,
+    same_draws as same_draws,
+    same_names as same_names,
+)
 from ._splits import AbstractSplit, CrossFit, HoldOut, InSample
 from ._weighted_draws import Quantiles, Resampled, WeightedDraws, weigh
 
 __all__ = [
     "AbstractSplit",
-    "AuditMode",
-    "AuditWarning",
     "Candidates",
     "CrossFit",
     "Estimate",
@@ -23,7 +30,6 @@ __all__ = [
     "Quantiles",
     "Resampled",
     "WeightedDraws",
-    "audited",
     "estimate",
     "memory_plan",
     "predictive",

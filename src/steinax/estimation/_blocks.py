@@ -1,4 +1,4 @@
-"""Estimates with a given family, integrands in blocks that fit in memory."""
+"""Estimation with a given family, with the integrands split into blocks that fit in memory."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,22 +8,29 @@ from typing import TypeGuard
 
 import numpy as np
 
-from .._precision import precision
-from .._progress import progress
-from .._show import counted
+from .._numerics import precision
+from .._show import counted, progress
 from .._types import Key, Values
-from ..auditing import heavy
-from ..chains._statistics import batch_means
+from ..chains import batch_means, heavy
 from ..citing import references_of
-from ..data import Integrands, Sample
-from ..data._integrands import Columns, IntegrandSpec, columns
+from ..data import IntegrandColumns, Integrands, IntegrandSpec, Sample, integrand_columns
 from ..families import AbstractFamily, AbstractLinearFamily, Masked, Polynomial
-from ..fitting import prepare
-from ..solvers import AbstractSolver, Auto, Exact, HeldOut, Nystrom, Problem, Sparse, Spread
-from ..solvers._base import scaled
-from ..solvers._conjugate_gradient import KEPT, is_matrix_free
-from ..solvers._exact import unknowns
-from ..solvers._nystrom import ROWS
+from ..solvers import (
+    KEPT_ROWS,
+    NYSTROM_ROWS,
+    AbstractSolver,
+    Auto,
+    Exact,
+    HeldOut,
+    Nystrom,
+    Problem,
+    Sparse,
+    Spread,
+    is_matrix_free,
+    prepare,
+    scaled,
+    unknowns,
+)
 from ._candidates import (
     DEGREE,
     DIMENSIONS,
@@ -40,50 +47,50 @@ from ._directions import POWERS
 from ._result import ARRAYS, Estimate
 from ._splits import AbstractSplit, CrossFit, with_moves
 
-BETTER = 0.1  # of the variance without heavy columns, below which they are used nevertheless
-LIGHT = 2  # the degree up to which a polynomial's columns are taken as they are
+BETTER = 0.1  # heavy columns are kept if they reduce the variance to less than this fraction
+LIGHT = 2  # up to this degree the tails of a polynomial's columns are not checked
 
 
 def without_heavy(problem: Problem, control: Callable[[Problem], HeldOut]) -> tuple[HeldOut, str]:
-    r"""Control without a polynomial's columns of heavy tails, and say how many were left out.
+    r"""Apply control variates without a polynomial's heavy-tailed columns, and note how many were left out.
 
     The average of a column converges slowly, and its standard error is too small, if $\hat k$ of its
     generalised Pareto tail is above 1/3. High powers of light-tailed draws look like that too, but
-    then the fit with all columns leaves far less on held-out draws: where it leaves less than a tenth
-    of the variance, it is used for that integrand. Up to degree 2 the score grows as slowly as the
-    density's tails are heavy, and nothing is left out.
+    then the fit with all columns has far smaller residuals on held-out draws: where their variance is
+    less than a tenth, that fit is used for the integrand. Up to degree 2 the heavier the tails of the
+    density, the slower its score grows, and nothing is left out.
 
     Args:
         problem: the draws, integrands and family.
-        control: fits a problem, and takes the control variates away from f.
+        control: fits a problem, and subtracts the control variates from f.
     """
     whole, family = control(problem), problem.family
     if not may_be_heavy(family):
         return whole, ""
-    columns = scaled(family.feature_matrix(None, problem.x, problem.score), problem.root)
+    columns = scaled(family.feature_matrix(None, problem.x, problem.score), problem.weights)
     bad = heavy(np.asarray(columns, np.float64), errors=0.0)
     if not bad.any():
         return whole, ""
     light = Masked(family, np.asarray(~bad, problem.x.dtype))
-    part = control(replace(problem, family=light))
-    keep = _variance(whole) < BETTER * _variance(part)
+    light_fit = control(replace(problem, family=light))
+    keep = _variance(whole) < BETTER * _variance(light_fit)
     if keep.all():
         return whole, ""
     mixed = replace(
         whole,
-        residual=np.where(keep, whole.residual, part.residual),
-        unseen=np.where(keep, _unseen(whole), _unseen(part)),
+        residual=np.where(keep, whole.residual, light_fit.residual),
+        unseen=np.where(keep, _unseen(whole), _unseen(light_fit)),
     )
     return mixed, left_out(bad, keep)
 
 
 def may_be_heavy(family: AbstractFamily) -> TypeGuard[Polynomial]:
-    """Whether the tails of a family's columns are looked at: those of polynomials above degree 2."""
+    """Whether the tails of a family's columns are checked: those of polynomials above degree 2."""
     return isinstance(family, Polynomial) and family.degree > LIGHT
 
 
 def left_out(bad: np.ndarray, keep: np.ndarray) -> str:
-    """How many columns were left out, and for how many integrands they were not kept."""
+    """Describe how many columns were left out, and for how many integrands."""
     which = "" if not keep.any() else f" for {int((~keep).sum())} of {len(keep)} integrands"
     count = f"{int(bad.sum())} of {len(bad)} columns"
     return f"\n{count} left out{which}: their tails are too heavy (k-hat above 1/3)"
@@ -94,36 +101,36 @@ def _unseen(held: HeldOut) -> np.ndarray:
 
 
 def _variance(held: HeldOut) -> np.ndarray:
-    """Of the estimates, autocorrelation left aside."""
+    """Compute the variance of the estimates, ignoring autocorrelation, (k,)."""
     residual = np.asarray(held.residual, np.float64)
     return residual.var(axis=0) / len(residual) + _unseen(held)
 
 
 NUMBER = 8  # bytes
-SHARE = 0.5  # of the memory that is free, where no budget is given
-# The numbers below are those of `python -m benchmarks.scale integrands --only memory`.
-PACKAGES = 45e6  # bytes of packages that are imported on the way, and of small arrays
-PROGRAMS = 125e6  # bytes of jax and of its programs, where a solver is compiled
-FACTORS = 2  # matrices of all pairs of draws at once, beside integrands
-PASSES = 8  # arrays of all draws for each integrand: f, f - g, what lies between, statistics
-PRIMAL = 7  # the same in primal form
-SEARCH_PASSES = 18  # the same of a search: the best few candidates, what lies between
-NOTES = 5  # numbers that are held of each candidate for each integrand
-FOLDS = 8  # of a cross-fit, most often
-MANY_FOLDS = 24  # of a search
-FIELDS = 13  # numbers that an estimate holds for each integrand, batches not counted
-TEXT = 200  # bytes of its name
+SHARE = 0.5  # fraction of the free memory to use if no budget is given
+# The numbers below were measured by `python -m benchmarks.scale integrands --only memory`.
+PACKAGES = 45e6  # bytes of packages imported during the call, and of small arrays
+PROGRAMS = 125e6  # bytes of jax and its compiled programs, for compiled solvers
+FACTORS = 2  # matrices over all pairs of draws that are held at once
+PASSES = 8  # arrays over all draws for each integrand: f, f - g, intermediate arrays, statistics
+PRIMAL = 7  # PASSES in primal form
+SEARCH_PASSES = 18  # PASSES of a search: the best few candidates, intermediate arrays
+NOTES = 5  # numbers held for each candidate and integrand
+FOLDS = 8  # usual number of folds of a cross-fit
+MANY_FOLDS = 24  # number of folds of a search
+FIELDS = 13  # numbers that an estimate holds for each integrand, without batches
+TEXT = 200  # bytes for the name of an integrand
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """How integrands are cut into blocks of columns, and the memory that this takes.
+    """Plan of how integrands are split into blocks of columns, and of the memory this takes.
 
     Attributes:
-        integrands: how many there are.
-        width: of them in a block.
-        fixed: bytes that are taken once: draws, the factorisation, compiled programs.
-        column: bytes for each integrand of the block that is being worked on.
+        integrands: the number of integrands.
+        width: the number of integrands in a block.
+        fixed: bytes needed once: draws, the factorisation, compiled programs.
+        column: bytes for each integrand of the current block.
         kept: bytes for each integrand in the result.
 
     >>> MemoryPlan(100_000, 5_000, fixed=5e8, column=2e5, kept=2e3)
@@ -143,17 +150,17 @@ class MemoryPlan:
 
     @property
     def total(self) -> float:
-        """The most bytes that are taken at once."""
+        """The peak memory in bytes."""
         return self.fixed + self.width * self.column + self.integrands * self.kept
 
     def cuts(self) -> Iterator[tuple[int, int]]:
-        """Where each block starts and stops."""
+        """Iterate over the start and stop of each block."""
         for start in range(0, self.integrands, self.width):
             yield start, min(start + self.width, self.integrands)
 
     def __repr__(self) -> str:
-        parts = (self.total, self.fixed, self.width * self.column, self.integrands * self.kept)
-        total, fixed, block, kept = (f"{part / 1e9:.2g}" for part in parts)
+        sizes = (self.total, self.fixed, self.width * self.column, self.integrands * self.kept)
+        total, fixed, block, kept = (f"{size / 1e9:.2g}" for size in sizes)
         blocks = counted(self.blocks, "block")
         return (
             f"MemoryPlan({blocks} of {self.width} integrands, {total} GB: {fixed} once, {block} a block, "
@@ -172,18 +179,18 @@ def plan_blocks(
     r"""Choose the widest blocks of integrands that a budget of memory allows.
 
     Args:
-        integrands: how many there are, $k$.
+        integrands: the number of integrands, $k$.
         sample: the draws and scores.
-        problem: of a given family; None where it is chosen from the draws.
-        extra: bytes that reading a block takes beside its columns.
-        memory: the budget in bytes; half of what is free by default.
-        solver: of a given family; `Auto()` by default.
+        problem: the problem with a given family; None if the family is chosen from the draws.
+        extra: bytes that reading a block takes in addition to its columns.
+        memory: the budget in bytes; half of the free memory by default.
+        solver: the solver for a given family; `Auto()` by default.
     """
     n = sample.size
     if problem is None:
-        system, column = _automatic(n, sample.dim)
+        system, column = _search_size(n, sample.dim)
     else:
-        system, column = _given(problem, integrands, solver or Auto())
+        system, column = _given_family_size(problem, integrands, solver or Auto())
     fixed = PACKAGES + extra + NUMBER * (4.0 * n * sample.dim + system)
     kept = NUMBER * (FIELDS + 2.0 * len(batch_means(sample.draws[..., :1]))) + TEXT
     free = free_memory()
@@ -203,8 +210,10 @@ def plan_blocks(
     return MemoryPlan(integrands, -(-integrands // blocks), fixed, NUMBER * column, kept)
 
 
-def _given(problem: Problem, integrands: int, solver: AbstractSolver) -> tuple[float, float]:
-    """Numbers that a solver takes once, and numbers for each integrand."""
+def _given_family_size(
+    problem: Problem, integrands: int, solver: AbstractSolver
+) -> tuple[float, float]:
+    """Count the numbers that a given solver stores once, and those it stores for each integrand."""
     n = float(problem.x.shape[0])
     if isinstance(solver, Spread):
         solver = solver.solver
@@ -215,18 +224,18 @@ def _given(problem: Problem, integrands: int, solver: AbstractSolver) -> tuple[f
         solver, _ = solver.choose(problem, FOLDS, integrands)
     if isinstance(solver, Nystrom):
         landmarks = min(solver.count, n)
-        once = 2.0 * min(n, ROWS) * landmarks + (FOLDS + 4.0) * landmarks**2
+        once = 2.0 * min(n, NYSTROM_ROWS) * landmarks + (FOLDS + 4.0) * landmarks**2
         return once, PASSES * n + 2.0 * FOLDS * landmarks
     if isinstance(solver, Exact) and (p + 1 > n if solver.dual is None else solver.dual):
         return FACTORS * n**2, PASSES * n
     if isinstance(solver, Exact | Sparse):
         return 3.0 * n * p + 8.0 * float(p) ** 2, PRIMAL * n + 4.0 * p
-    kept = n**2 if n <= KEPT and not is_matrix_free(problem) else 0.0
+    kept = n**2 if n <= KEPT_ROWS and not is_matrix_free(problem) else 0.0
     return PROGRAMS / NUMBER + 2.0 * n * min(n, 1000) + kept, PASSES * n + 4.0 * p
 
 
-def _automatic(n: int, dim: int) -> tuple[float, float]:
-    """The same for the search: matrices that are kept, and what is held of all candidates."""
+def _search_size(n: int, dim: int) -> tuple[float, float]:
+    """Count the numbers that the automatic search stores once, and those it stores for each integrand."""
     kernels = sum(len(grid.factors) + 2 for grid in GRIDS)
     train = float(n if n <= WHOLE else train_size(n))
     columns = (
@@ -243,19 +252,19 @@ def _automatic(n: int, dim: int) -> tuple[float, float]:
 
 
 def free_memory() -> float:
-    """Bytes that this process may still take, by the system's account and by its container's.
+    """Return the bytes that this process may still allocate, within the system's and the container's limits.
 
     >>> free_memory() > 0
     True
     """
-    found = [_of_system()]
+    limits = [_system_memory()]
     limit, used = (Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory.current"))
     if limit.exists() and used.exists() and (most := limit.read_text().strip()).isdigit():
-        found.append(max(float(most) - float(used.read_text()), 0.0))
-    return min(found)
+        limits.append(max(float(most) - float(used.read_text()), 0.0))
+    return min(limits)
 
 
-def _of_system() -> float:
+def _system_memory() -> float:
     status = Path("/proc/meminfo")
     if status.exists():
         for line in status.read_text(encoding="ascii").splitlines():
@@ -274,17 +283,17 @@ def memory_plan(
     solver: AbstractSolver | None = None,
     memory: float | None = None,
 ) -> MemoryPlan:
-    """How much memory `estimate` will take, and in how many blocks it will read the integrands.
+    """Predict how much memory `estimate` takes, and in how many blocks it reads the integrands.
 
-    Nothing is evaluated or fitted. It is an account of the arrays that are held at once; a budget that
-    is too small for one integrand at a time is refused, as `estimate` refuses it.
+    Nothing is evaluated or fitted: the sizes of the arrays that are held at once are added up. A budget
+    that is too small for one integrand at a time raises an error, as it does in `estimate`.
 
     Args:
         f: the integrands, as for `estimate`.
         sample: the draws and scores.
-        family: of control variates; None where it is chosen from the draws.
-        solver: that goes with the family; `Auto()` by default.
-        memory: bytes that may be taken; half of what is free by default.
+        family: the family of control variates; None if it is chosen from the draws.
+        solver: the solver for the family; `Auto()` by default.
+        memory: the budget in bytes; half of the free memory by default.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -293,57 +302,60 @@ def memory_plan(
     >>> plan.total <= 1e9, plan.blocks > 1
     (True, True)
     """
-    found, problem = columns(f, sample), None
+    columns, problem = integrand_columns(f, sample), None
     if family is not None:
         with precision(sample.dtype):
-            problem, _ = prepare(nothing(sample), sample, family, None, None)
-    return plan_blocks(len(found.names), sample, problem, found.extra, memory, solver)
+            problem, _ = prepare(no_integrands(sample), sample, family, None, None)
+    return plan_blocks(len(columns.names), sample, problem, columns.extra, memory, solver)
 
 
-def nothing(sample: Sample) -> Integrands:
-    """An integrand in the place of those that come in blocks."""
+def no_integrands(sample: Sample) -> Integrands:
+    """Return a placeholder integrand for problems whose integrands are read in blocks."""
     return Integrands(np.zeros((sample.chains, sample.length, 1), sample.dtype), ("f",))
 
 
-def in_blocks(found: Columns, plan: MemoryPlan, one: Callable[[Integrands], Estimate]) -> Estimate:
-    """Read and estimate one block of integrands after the other.
+def in_blocks(
+    columns: IntegrandColumns, plan: MemoryPlan, estimate_block: Callable[[Integrands], Estimate]
+) -> Estimate:
+    """Read and estimate the integrands block by block.
 
     Args:
-        found: the integrands, not read yet.
-        plan: how they are cut into blocks.
-        one: estimates a block.
+        columns: the integrands, not read yet.
+        plan: how they are split into blocks.
+        estimate_block: estimates the integrands of one block.
     """
     if plan.blocks == 1:
-        return one(found.read(0, plan.integrands))
-    parts = []
+        return estimate_block(columns.read(0, plan.integrands))
+    estimates = []
     with progress("blocks of integrands", total=plan.blocks) as bar:
         for start, stop in plan.cuts():
-            parts.append(one(found.read(start, stop)))
+            estimates.append(estimate_block(columns.read(start, stop)))
             bar.advance()
-    return _joined(parts, plan)
+    return _joined(estimates, plan)
 
 
-def _joined(parts: list[Estimate], plan: MemoryPlan) -> Estimate:
-    """The blocks side by side. What was tried differs from block to block, and is not kept."""
+def _joined(blocks: list[Estimate], plan: MemoryPlan) -> Estimate:
+    """Join the estimates of all blocks, without their candidates, which differ between blocks."""
     arrays = {
-        field: np.concatenate([getattr(part, field) for part in parts], axis=-1) for field in ARRAYS
+        field: np.concatenate([getattr(block, field) for block in blocks], axis=-1)
+        for field in ARRAYS
     }
     names, chosen = (
-        tuple(name for part in parts for name in getattr(part, field))
+        tuple(name for block in blocks for name in getattr(block, field))
         for field in ("names", "chosen")
     )
-    reason = next((part.reason for part in parts if part.reason is not None), None)
-    heavy = tuple(name for part in parts for name in part.heavy)
-    note = f"{parts[0].note}, {plan.blocks} blocks of {plan.width} integrands"
+    reason = next((block.reason for block in blocks if block.reason is not None), None)
+    heavy = tuple(name for block in blocks for name in block.heavy)
+    note = f"{blocks[0].note}, {plan.blocks} blocks of {plan.width} integrands"
     return replace(
-        parts[0],
+        blocks[0],
         names=names,
         chosen=chosen,
         note=note,
         reason=reason,
         heavy=heavy,
         candidates=None,
-        references=references_of(tuple(parts)),
+        references=references_of(tuple(blocks)),
         **arrays,
     )
 
@@ -356,20 +368,20 @@ def controller(
     solver: AbstractSolver,
     key: Key | None,
 ) -> Callable[[Values], HeldOut]:
-    """The function that fits control variates to the integrands of a block, (n, k).
+    """Return a function that fits control variates to the integrands of a block, (n, k).
 
-    For several blocks that are cross-fitted exactly the factorisation is kept: each further block
-    costs products with it.
+    If several blocks are cross-fitted exactly, they share one factorisation, and each further block
+    only costs products with it.
     """
     if plan.blocks > 1 and isinstance(split, CrossFit):
         folds = split.boundaries(chains, problem.x.shape[0] // chains)
         if _is_exact(problem, solver, len(folds), plan.integrands):
             fitted = Exact().crossfitted(problem, folds)
-            return lambda f: with_moves(fitted.leave_out(f), problem.root)
+            return lambda f: with_moves(fitted.leave_out(f), problem.weights)
 
     def refit(f: Values) -> HeldOut:
         held, tails = without_heavy(
-            replace(problem, f=f), lambda one: split.control(one, chains, solver, key)
+            replace(problem, f=f), lambda subproblem: split.control(subproblem, chains, solver, key)
         )
         return replace(held, note=held.note + tails)
 
@@ -377,7 +389,7 @@ def controller(
 
 
 def _is_exact(problem: Problem, solver: AbstractSolver, folds: int, k: int) -> bool:
-    """Whether the solver is the exact one, and no column is left out for its tails."""
+    """Whether the solver is exact, and no column can be left out because of its tails."""
     family = problem.family
     if not isinstance(family, AbstractLinearFamily) or may_be_heavy(family):
         return False

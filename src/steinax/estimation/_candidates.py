@@ -1,7 +1,7 @@
-"""What the automatic choice tries, and every constant of it, each with the measurement that set it.
+"""Candidates and constants of the automatic choice, with the measurements that set them.
 
-The measurements are `python -m benchmarks.posteriors` (22 posteriors, 100 to 1,000 draws) unless another
-is named.
+The measurements are those of `python -m benchmarks.posteriors` (22 posteriors, 100 to 1,000 draws) unless
+stated otherwise.
 """
 
 from dataclasses import dataclass, replace
@@ -11,78 +11,80 @@ from math import comb
 from ..citing import references_of_sum
 from ..families import KernelTranslates, Polynomial
 
-# Folds. With 24 each fit has nearly all draws; a fold lasts four autocorrelation times, so that no fit sees
-# neighbours of the draws it is used on (docs/trust.md).
+# Folds. With 24 folds each fit uses nearly all draws; a fold is four autocorrelation times long, so that no
+# fit sees neighbours of the draws it is used on (docs/trust.md).
 FOLDS = 24
 SEPARATION = 4
 
-# Sizes. Up to FEW draws every kernel of the grids is tried on all of them, and up to WHOLE a search goes on
-# all of them. Of n > WHOLE draws an evenly spaced PART decides which kernels suit each integrand, at most
-# MATRICES of them. These are fitted to `train_size(n)` draws, all of them at first, and used on all
-# (python -m benchmarks.everyday). A share of these, TAILS, lies farthest out: a kernel knows nothing beyond
-# the draws that it was fitted to, and among more draws some lie farther out.
+# Sizes. With up to FEW draws every kernel of the grids is tried on all of them, and with up to WHOLE draws
+# the search uses all of them. With n > WHOLE draws an evenly spaced PART of them selects the kernels for each
+# integrand, at most MATRICES of them. These are fitted to `train_size(n)` draws and used on all draws
+# (python -m benchmarks.everyday). A fraction TAILS of the training draws are the most extreme ones: a kernel
+# does not extrapolate beyond the draws it was fitted to, and among more draws some are more extreme.
 FEW = 480
 WHOLE = 1000
 PART = 500
-TRAIN = 3000  # at most: a factorisation takes half a second
-ENTRIES = 1.5e9  # of a kernel's matrix, each counted as often as its kernel is slow: 15 seconds
+TRAIN = 3000  # the largest training size: a factorisation takes half a second
+ENTRIES = 1.5e9  # the most entries of a kernel matrix, times the cost of one entry: 15 seconds
 TAILS = 0.3
 MATRICES = 2
 MATRICES_IN_FEW_DIMENSIONS = 3
-ONE_MATRIX = 30_000  # draws, beyond which it is one: using it on all of them takes most of the time
-FAR = 10.0  # times the least variance on a PART: the most that another of MATRICES may leave
-# Times the variance without a kernel on all draws: the most that one may leave on a PART.
+ONE_MATRIX = 30_000  # draws beyond which one kernel is used: evaluating it dominates the time
+FAR = 10.0  # times the least variance on a PART: the most that the other MATRICES may have
+# Times the variance without a kernel on all draws: the most that a kernel may have on a PART.
 GROWS = 30.0
-WEIGHED = 3000  # draws up to which `weigh` chooses: one factorisation of all takes a second or two
-KEPT_MATRICES = 8 * 10**6  # numbers of kernel matrices that are kept for other penalties: 64 MB
-# Below FEW_DIMENSIONS mixtures of many kernels gain the most, from it on functions of pairs of
-# coordinates; from SEVERAL_DIMENSIONS on the smooth kernels differ little, and one is tried; from DIMENSIONS
-# on a kernel of all coordinates is too coarse.
+WEIGHED = (
+    3000  # the most draws for which `weigh` chooses a family: factorising takes 1 to 2 seconds
+)
+KEPT_MATRICES = 8 * 10**6  # numbers in kernel matrices that are cached for other penalties: 64 MB
+# Below FEW_DIMENSIONS mixtures of many kernels gain the most, and from there on functions of pairs of
+# coordinates. From SEVERAL_DIMENSIONS on the smooth kernels differ little, and fewer are tried; from
+# DIMENSIONS on a kernel of all coordinates is too coarse.
 FEW_DIMENSIONS = 5
 SEVERAL_DIMENSIONS = 15
 DIMENSIONS = 30
-# Columns of a polynomial beside a kernel: with more, each candidate takes longer than its kernel.
+# The most columns of a polynomial added to a kernel: with more, they cost more than the kernel.
 COLUMNS = 120
-DEGREE = 3  # the highest of a polynomial
-# Of a polynomial's normal equations, at most, about two seconds, and numbers in its columns, at most, 0.8 GB.
-# It is fitted to no more draws than that allows, and used on all.
+DEGREE = 3  # the highest degree of a polynomial
+# The most operations for a polynomial's normal equations, about two seconds, and the most numbers in its
+# columns, 0.8 GB. It is fitted to no more draws than these allow, and used on all draws.
 OPERATIONS = 4e10
 NUMBERS = 10**8
 
-# Penalties, in units of the kernel's median variance. Below the last rounding errors are as loud.
+# Penalties, in units of the kernel's median variance. Smaller ones are lost in rounding errors.
 PENALTIES = tuple(10.0**-power for power in range(0, 13, 2))
 POLYNOMIAL_PENALTIES = (1.0, 1e-1, 1e-2, 1e-3)
 SPACE_PENALTIES = (1e-1, 1e-3, 1e-5, 1e-7)
-STATE_PENALTIES = SPACE_PENALTIES[:2]  # with less, states that were seen say nothing of others
+STATE_PENALTIES = SPACE_PENALTIES[:2]  # smaller ones do not generalise to unvisited states
 LEAST_PENALTY = 1e-12
 
 # Length-scales, in units of the median distance.
 NARROWEST, WIDEST = 0.25, 256.0
 
-# The search. It ends for an integrand of which NOTHING is left.
+# The search. It ends for an integrand whose residual variance is below NOTHING.
 NOTHING = 1e-22  # of the plain variance
-HARD = 1e-6  # of the plain variance: where less is left, WIDER is not worth its time
-# Of the plain variance: where more is left, f jumps or bends sharply, and of WIDER only kernels with
-# a length-scale up to SHORT can help.
+HARD = 1e-6  # of the plain variance: below it, WIDER is not worth its time
+# Of the plain variance: above it, f has jumps or sharp bends, and among WIDER only kernels with a
+# length-scale up to SHORT can help.
 ROUGH = 0.1
 SHORT = 2.0
-STEPS = 5  # to neighbours of what was tried first
-MOVES = ((1.0, 0.01), (2.0, 1.0), (0.5, 1.0), (1.0, 100.0))  # of the length-scale and the penalty
-HELPS = 0.02  # by which a step must lower the logarithm of the variance
-PATIENCE = 3  # steps that may help less, one after the other
+STEPS = 5  # to neighbours of the first candidates
+MOVES = ((1.0, 0.01), (2.0, 1.0), (0.5, 1.0), (1.0, 100.0))  # factors of length-scale and penalty
+HELPS = 0.02  # the least decrease of the log variance that counts as an improvement
+PATIENCE = 3  # consecutive steps without an improvement before the search stops
 
 # The choice.
-MIXED = 8  # candidates at most in a mixture: only their residuals are held
-MARGIN = 3.0  # standard errors below the plain variance that a control variate must be, roughly
-NEAR = 4.0  # times the least variance: what a candidate of a mixture may have
-BELIEVED = 3.0  # times the variance that was seen: the most that the expected one counts for
-UNSTABLE = 10.0  # times the variance of an average: where a fit's moves add more, its rank falls
-LEAST = 1e-35  # variance of an integrand of variance 1: less is rounding error
-PERFECT = 1e-10  # of the variance: what leaves less is perfect for an integrand of `weigh`
-WORST = 1.5  # times the plain variance: the most that `weigh` may leave of an integrand
+MIXED = 8  # the most candidates in a mixture: only their residuals are stored
+MARGIN = 3.0  # rough number of standard errors by which the variance must be below the plain one
+NEAR = 4.0  # times the least variance: the most that a candidate in a mixture may have
+BELIEVED = 3.0  # times the observed variance: the upper limit for the expected one
+UNSTABLE = 10.0  # times the variance of an average: fits that move by more are ranked lower
+LEAST = 1e-35  # the least residual variance of an integrand of variance 1: less is rounding error
+PERFECT = 1e-10  # of the variance: for `weigh`, smaller residual variances count as equal
+WORST = 1.5  # times the plain variance: the most that `weigh` accepts for an integrand
 
 PLAIN = "plain Monte Carlo"
-PENALISED = ("south2018regularized",)  # the paper of polynomials with a penalty
+PENALISED = ("south2018regularized",)  # the paper on polynomials with a penalty
 SQUARED = "SquaredExponential"
 MULTIQUADRIC = "InverseMultiquadric"
 DOT_PRODUCT = "ExponentialDotProduct"
@@ -92,14 +94,14 @@ DIRECTIONAL = "Directional"
 
 @dataclass(frozen=True)
 class Candidate:
-    """Columns without a penalty and a kernel with one, by their names; neither is plain Monte Carlo.
+    """Control variate described by the names of its columns and its kernel; plain Monte Carlo has neither.
 
     Attributes:
-        columns: such as `Polynomial(2)`; empty for none.
-        kernel: such as `SquaredExponential`; empty for none.
+        columns: columns without a penalty, such as `Polynomial(2)`; empty for none.
+        kernel: a kernel with a penalty, such as `SquaredExponential`; empty for none.
         factor: the kernel's length-scale, in units of the median distance.
-        penalty: in units of the kernel's median variance: it depends on neither scales nor numbers of draws.
-        own: whether it is another control variate for every integrand, whatever the coefficients.
+        penalty: in units of the kernel's median variance, independent of scales and the number of draws.
+        own: whether its features differ between integrands, and not only its coefficients.
     """
 
     columns: str = ""
@@ -110,7 +112,7 @@ class Candidate:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The keys of the papers behind it, for `citations`."""
+        """The keys of the papers behind the candidate, for `citations`."""
         columns = Polynomial.references if self.columns.startswith("Polynomial") else ()
         if not self.kernel:
             return columns
@@ -127,50 +129,50 @@ class Candidate:
         return " + ".join(terms) or PLAIN
 
     def moved(self, move: tuple[float, float]) -> "Candidate":
-        """A neighbour, its length-scale and its penalty multiplied by two numbers."""
+        """Return a neighbour: the length-scale and the penalty multiplied by the two factors of a move."""
         assert self.factor is not None
         penalty = float(
             f"{self.penalty * move[1]:.0e}"
-        )  # the same number, whichever way it is reached
+        )  # rounded, so that every path gives one number
         return replace(self, factor=self.factor * move[0], penalty=penalty)
 
 
 def polynomial(degree: int) -> str:
-    """The name of the columns of a polynomial; none for degree 0."""
+    """Return the name of the columns of a polynomial; empty for degree 0."""
     return f"Polynomial({degree})" if degree else ""
 
 
 @cache
 def polynomial_size(degree: int, dim: int) -> int:
-    """How many coefficients a polynomial of this degree has, the constant left out."""
+    """Count the coefficients of a polynomial, without the constant."""
     return comb(dim + degree, dim) - 1
 
 
 def train_size(n: int, cost: float = 1.0) -> int:
-    """How many of n draws kernels are fitted to.
+    """Return the number of draws, out of n, that kernels are fitted to.
 
     Args:
         n: the number of draws.
-        cost: of an entry of the kernel's matrix, in units of a fast kernel's.
+        cost: the cost of an entry of the kernel's matrix, relative to a fast kernel.
     """
     most = max(ENTRIES / (cost * n), PART)
     return int(min(n, (WHOLE * n) ** 0.5, TRAIN, most))
 
 
 def most_draws(degree: int, dim: int) -> int:
-    """How many draws a polynomial without a penalty can be fitted to in little time and memory."""
+    """Return the most draws that a polynomial without a penalty is fitted to, given time and memory."""
     size = float(polynomial_size(degree, dim))
     return int(min(OPERATIONS / size**2, NUMBERS / size))
 
 
 def is_cheap(degree: int, n: int, dim: int) -> bool:
-    """Whether there are enough draws for a polynomial without a penalty, and it can be fitted to enough."""
+    """Whether a polynomial without a penalty can be fitted to at least two draws per coefficient."""
     return polynomial_size(degree, dim) <= min(n, most_draws(degree, dim)) / 2
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A kernel, the length-scales it is tried at, and the polynomials that go with it."""
+    """Kernel with the length-scales to try, and the degrees of the polynomials to combine it with."""
 
     kernel: str
     factors: tuple[float, ...]
@@ -185,11 +187,11 @@ GRIDS = (
 DEGREES = {grid.kernel: grid.degrees for grid in GRIDS} | {OF_PAIRS: (1,)}
 
 
-def _kernels(*these: tuple[str, float, float]) -> tuple[Candidate, ...]:
-    return tuple(Candidate("", kernel, factor, penalty) for kernel, factor, penalty in these)
+def _kernels(*settings: tuple[str, float, float]) -> tuple[Candidate, ...]:
+    return tuple(Candidate("", kernel, factor, penalty) for kernel, factor, penalty in settings)
 
 
-# The first to be tried; polynomials go with them as in DEGREES.
+# The first candidates, combined with polynomials of DEGREES.
 SPREAD = _kernels(
     (MULTIQUADRIC, 4.0, 1e-4),
     (SQUARED, 8.0, 1e-10),
@@ -198,11 +200,11 @@ SPREAD = _kernels(
     (DOT_PRODUCT, 4.0, 1e-10),
 )
 SPREAD_IN_SEVERAL_DIMENSIONS = SPREAD[:2]
-# From FEW_DIMENSIONS on.
+# Further first candidates from FEW_DIMENSIONS on.
 SPREAD_OF_PAIRS = _kernels((OF_PAIRS, 2.0, 1e-4), (OF_PAIRS, 1.0, 1e-2))
-# The same where nothing is tuned: the second is for functions that jump.
+# Further first candidates if nothing is tuned: the second is for functions with jumps.
 PAIRS_OF_PART = _kernels((OF_PAIRS, 2.0, 1e-4), (OF_PAIRS, 0.5, 1e-2))
-# Below FEW_DIMENSIONS, where the first leave much.
+# Further candidates below FEW_DIMENSIONS, if the first ones have large residuals.
 WIDER = _kernels(
     *(
         (SQUARED, *at)

@@ -1,4 +1,4 @@
-"""Draws, integrands and folds, and what candidates leave of the integrands on held-out draws."""
+"""Draws with integrands and folds, and the residuals of candidates on held-out draws."""
 
 import abc
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,21 +12,27 @@ import numpy as np
 from .._show import describe
 from .._types import AnyArray
 from ..chains import chain_statistics, linearised
-from ..data import Integrands, Sample, find_funnel, standardise
-from ..data._sample import has_families, on_the_reals, space_families
+from ..data import (
+    Integrands,
+    Sample,
+    find_funnel,
+    has_families,
+    on_the_reals,
+    space_families,
+    spread_of,
+    standardise,
+)
 from ..families import AbstractLinearFamily, KernelTranslates, Polynomial
-from ..fitting import prepare, spread_of
 from ..kernels import (
     AbstractKernel,
+    CoordinatePairs,
     ExponentialDotProduct,
     InverseMultiquadric,
     MedianHeuristic,
     SquaredExponential,
 )
-from ..kernels._pairs import CoordinatePairs
 from ..operators import Langevin
-from ..solvers import Coefficients, CrossFitted, Folds, HeldOut, Regression
-from ..solvers._base import root_of
+from ..solvers import Coefficients, CrossFitted, Folds, HeldOut, Regression, prepare, unit_weights
 from ._candidates import (
     BELIEVED,
     COLUMNS,
@@ -52,18 +58,18 @@ KERNELS: dict[str, type[AbstractKernel]] = {
     DOT_PRODUCT: ExponentialDotProduct,
 }
 LANGEVIN = Langevin()
-ROWS = 512  # of a kernel's matrix that are in memory at once, where draws are many
+ROWS = 512  # rows of a kernel matrix that are in memory at once, if there are many draws
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What a candidate leaves of the integrands on held-out draws.
+class CandidateFit:
+    """Residuals of a candidate on held-out draws.
 
     Attributes:
-        candidate: what was tried.
-        held: its residuals, (n, k), linearised where draws have weights.
-        variance: of the residuals, to reckon with, (k,).
-        asked: the integrands whose own search led to it, (k,); None for all.
+        candidate: the candidate that was fitted.
+        held: its residuals, (n, k), linearised if draws have weights.
+        variance: the variance of the residuals, see `held_out_variance`, (k,).
+        asked: the integrands whose search led to the candidate, (k,); None for all.
     """
 
     candidate: Candidate
@@ -73,55 +79,55 @@ class Trial:
 
     @property
     def usable(self) -> np.ndarray:
-        """The integrands that may use it, (k,): those that asked for it, if it is finite for them."""
+        """The integrands that asked for the candidate and have a finite variance with it, (k,)."""
         finite = np.isfinite(self.variance)
         return finite if self.asked is None else finite & self.asked
 
     @property
     def open_variance(self) -> np.ndarray:
-        """The variance, infinite for integrands that may not use it, (k,)."""
+        """The variance, infinite for integrands that may not use the candidate, (k,)."""
         return np.where(self.usable, self.variance, np.inf)
 
 
-def side_by_side(trials: Sequence[Trial]) -> Trial:
-    """One trial of all integrands, from one for each."""
+def side_by_side(fits: Sequence[CandidateFit]) -> CandidateFit:
+    """Join fits of a candidate to single integrands into one fit to all integrands."""
     residual, intercepts = (
-        np.concatenate([getattr(trial.held, part) for trial in trials], axis=1)
-        for part in ("residual", "intercepts")
+        np.concatenate([getattr(fit.held, field) for fit in fits], axis=1)
+        for field in ("residual", "intercepts")
     )
-    variance = np.concatenate([trial.variance for trial in trials])
-    held = HeldOut(residual, "", intercepts, folds=trials[0].held.folds)
-    return Trial(trials[0].candidate, held, variance)
+    variance = np.concatenate([fit.variance for fit in fits])
+    held = HeldOut(residual, "", intercepts, folds=fits[0].held.folds)
+    return CandidateFit(fits[0].candidate, held, variance)
 
 
 def held_out_variance(residual: AnyArray, expected: AnyArray) -> np.ndarray:
-    r"""The variance of residuals, (k,), as seen or as expected, whichever is larger.
+    r"""Compute the variance of residuals, observed or expected, whichever is larger, (k,).
 
-    A handful of draws far from the others makes most of the variance, and among many candidates
-    one hits them by luck. What the fit expects does not know of that luck: with $v_i$ the expected
-    variance of draw $i$'s error $e_i$, up to a factor, it is the mean of $e_i^2 / v_i$ times the
-    mean of $v_i$. It is believed up to three times of what was seen.
+    A handful of draws far from the others causes most of the variance, and among many candidates one
+    fits them by luck. The variance that the fit expects is not affected by that luck: with $v_i$ the
+    expected variance of draw $i$'s error $e_i$, up to a factor, it is the mean of $e_i^2 / v_i$ times
+    the mean of $v_i$. It is limited to three times the observed variance.
 
     Args:
-        residual: on held-out draws, (n, k).
-        expected: what the fit expects, up to a factor, (n,).
+        residual: the residuals on held-out draws, (n, k).
+        expected: the expected variance of each residual, up to a factor, (n,).
     """
     square = (residual - residual.mean(axis=0)) ** 2
     likely = (square / expected[:, None]).mean(axis=0) * expected.mean()
-    seen = square.mean(axis=0)
-    return likely.clip(seen, BELIEVED * seen)
+    observed = square.mean(axis=0)
+    return likely.clip(observed, BELIEVED * observed)
 
 
 class AbstractDraws(abc.ABC):
-    """Where candidates are tried: coordinates, integrands of variance 1, folds, and weights."""
+    """Draws to fit candidates to: coordinates, integrands of variance 1, folds, and weights."""
 
     x: AnyArray  # (n, dim)
     score: AnyArray  # (n, dim)
     f: np.ndarray  # (n, k)
     folds: Folds
-    root: np.ndarray | None  # of the weights of the squares, (n,)
-    index: np.ndarray  # where they stand among the draws that they were thinned from, (n,)
-    straightened = False  # whether a funnel was
+    weights: np.ndarray | None  # weights of the draws, of mean square 1, (n,)
+    index: np.ndarray  # positions among the draws that they were thinned from, (n,)
+    straightened = False  # whether a funnel was straightened
 
     @property
     def size(self) -> int:
@@ -129,67 +135,63 @@ class AbstractDraws(abc.ABC):
         return len(self.f)
 
     @property
-    def weights(self) -> np.ndarray | None:
-        """Those of the squares, (n,)."""
-        return None if self.root is None else self.root**2
-
-    @property
     def train(self) -> float:
-        """How many draws a fit sees."""
+        """The number of draws outside a fold."""
         return self.size * (1 - 1 / len(self.folds))
 
     @abc.abstractmethod
     def columns(self, name: str) -> np.ndarray | None:
-        """Columns without a penalty, (n, q); None for none."""
+        """Compute columns without a penalty, (n, q); None for an empty name."""
 
     @abc.abstractmethod
     def kernel(self, name: str, factor: float | None) -> tuple[np.ndarray, float]:
-        """The matrix of a kernel on all pairs, and its median variance; infinite where it overflows."""
+        """Compute a kernel matrix on all pairs of draws, and its median variance, infinite on overflow."""
 
     def thinned(self, count: int, tails: float = 0.0) -> "AbstractDraws":
-        """The same with about so many of the draws, a share of them those that lie farthest out."""
+        """Select about `count` of the draws, a fraction `tails` of them the most extreme ones."""
         index, cut = thinned(self.folds, count, tails, self._distances() if tails else None)
-        made = copy(self)
-        made.x, made.score, made.f = self.x[index], self.score[index], self.f[index]
-        made.root = None if self.root is None else self.root[index]
-        made.index, made.folds = index, cut
-        return made
+        subset = copy(self)
+        subset.x, subset.score, subset.f = self.x[index], self.score[index], self.f[index]
+        subset.weights = None if self.weights is None else self.weights[index]
+        subset.index, subset.folds = index, cut
+        return subset
 
     def _distances(self) -> np.ndarray | None:
-        """How far out each draw lies, (n,); None where that means nothing."""
+        """Compute the distance of each draw from the centre, (n,); None in spaces without one."""
         return None
 
-    def plain(self) -> Trial:
-        """Plain Monte Carlo: f itself."""
-        residual = linearised(self.f, self.root)
+    def plain(self) -> CandidateFit:
+        """Return the fit of plain Monte Carlo, whose residuals are f itself."""
+        residual = linearised(self.f, self.weights)
         mean = np.broadcast_to(residual.mean(axis=0), (len(self.folds), residual.shape[1]))
         variance = np.maximum(residual.var(axis=0), LEAST)
-        return Trial(Candidate(), HeldOut(residual, "", mean, folds=self.folds), variance)
+        return CandidateFit(Candidate(), HeldOut(residual, "", mean, folds=self.folds), variance)
 
-    def tried(self, candidate: Candidate, held: HeldOut) -> Trial:
-        """A candidate, from its residuals."""
+    def tried(self, candidate: Candidate, held: HeldOut) -> CandidateFit:
+        """Return the fit of a candidate, from its residuals."""
         residual = np.asarray(held.residual)
         expected = np.ones(len(residual)) if held.variance is None else np.asarray(held.variance)
-        if self.root is not None:
-            residual, expected = linearised(residual, self.root), expected * self.root**2
+        if self.weights is not None:
+            residual, expected = linearised(residual, self.weights), expected * self.weights**2
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             variance = np.maximum(held_out_variance(residual, expected), LEAST)
         held = HeldOut(residual, "", np.asarray(held.intercepts), folds=self.folds)
-        return Trial(candidate, held, variance)
+        return CandidateFit(candidate, held, variance)
 
-    def with_columns(self, name: str, dependent: bool = False) -> Trial | None:
-        """Columns alone, without a penalty; None where they depend on each other, unless they may."""
-        made = Regression(self.columns(name), weights=self.weights)
-        if not made.sound and not dependent:
+    def with_columns(self, name: str, dependent: bool = False) -> CandidateFit | None:
+        """Fit columns without a penalty; None if they are linearly dependent, unless `dependent`."""
+        regression = Regression(self.columns(name), weights=self.weights)
+        if not regression.sound and not dependent:
             return None
-        return self.tried(Candidate(name), made.leave_out(self.f, self.folds))
+        return self.tried(Candidate(name), regression.leave_out(self.f, self.folds))
 
     def with_kernel(
         self, kernel: str, factor: float | None, penalties: Iterable[float], columns: Sequence[str]
-    ) -> Iterator[Trial]:
-        """A kernel at some penalties, with several sets of columns, each of which begins with the one before.
+    ) -> Iterator[CandidateFit]:
+        """Fit a kernel with each penalty and each set of columns; each set begins with the one before.
 
-        One factorisation serves all columns. Nothing where the kernel overflows, the tails being too heavy.
+        One factorisation serves all columns. Nothing is fitted if the tails are so heavy that the kernel
+        overflows.
         """
         matrix, size = self.kernel(kernel, factor)
         if not np.isfinite(size) or not columns:
@@ -197,74 +199,76 @@ class AbstractDraws(abc.ABC):
         widths = {name: 0 if not name else _width(self.columns(name)) for name in columns}
         widest = max(columns, key=lambda name: widths[name])
         for penalty in penalties:
-            made = Regression(
+            regression = Regression(
                 self.columns(widest), matrix, penalty=penalty * size, weights=self.weights
             )
             for name in columns:
-                held = made.first(1 + widths[name]).leave_out(self.f, self.folds)
+                held = regression.first(1 + widths[name]).leave_out(self.f, self.folds)
                 yield self.tried(Candidate(name, kernel, factor, penalty), held)
 
     def fitted(self, candidate: Candidate) -> CrossFitted:
-        """One candidate's cross-fit, for any integrands."""
+        """Factorise the cross-fit of a candidate, for any integrands."""
         columns, weights = self.columns(candidate.columns), self.weights
         if not candidate.kernel:
-            none = np.zeros((self.size, 0))
-            made = Regression(none if columns is None else columns, weights=weights)
+            no_columns = np.zeros((self.size, 0))
+            regression = Regression(no_columns if columns is None else columns, weights=weights)
         else:
             matrix, size = self.kernel(candidate.kernel, candidate.factor)
-            made = Regression(columns, matrix, penalty=candidate.penalty * size, weights=weights)
-        return CrossFitted((made,), self.folds)
+            regression = Regression(
+                columns, matrix, penalty=candidate.penalty * size, weights=weights
+            )
+        return CrossFitted((regression,), self.folds)
 
     @abc.abstractmethod
     def kernel_with(
-        self, name: str, factor: float | None, rows: np.ndarray | None, some: Any
+        self, name: str, factor: float | None, rows: np.ndarray | None, others: Any
     ) -> np.ndarray:
-        """The matrix of a kernel between rows of these draws, all if None, and some others of the target."""
+        """Compute the kernel matrix between rows of these draws, all if None, and other draws."""
 
     def cost(self, kernel: str) -> float:
-        """Of an entry of a kernel's matrix, in units of a fast one's."""
+        """Return the cost of an entry of a kernel's matrix, relative to a fast kernel."""
         return 1.0
 
     @abc.abstractmethod
     def columns_of(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Columns without a penalty of some rows, (rows, q)."""
+        """Compute columns without a penalty on some rows, (rows, q)."""
 
     def from_part(
         self,
         candidates: Sequence[Candidate],
         train: "AbstractDraws",
         asked: np.ndarray | None = None,
-    ) -> Iterator[Trial]:
-        """Candidates fitted to some of the draws of all folds but one, and used on all draws of that fold.
+    ) -> Iterator[CandidateFit]:
+        """Fit candidates to some of the draws of all folds but one, and use them on all draws of that fold.
 
-        The intercept of a fit is the mean of what it leaves of all draws outside the fold. Nothing is tried
-        where the kernel overflows, the tails being too heavy, or columns alone depend on each other.
+        The intercept of a fit is the mean residual of all draws outside the fold. Nothing is fitted if the
+        tails are so heavy that the kernel overflows, or if columns without a kernel are linearly dependent.
 
         Args:
-            candidates: with one kernel, length-scale and penalty, or without a kernel.
+            candidates: candidates with the same kernel, length-scale and penalty, or without a kernel.
             train: the draws to fit to, thinned from these.
-            asked: the integrands that they are for, (k,); all by default. Others keep their plain residuals.
+            asked: the integrands to fit, (k,); all by default. Others keep their plain residuals.
         """
         name, factor = candidates[0].kernel, candidates[0].factor
         matrix, size = train.kernel(name, factor) if name else (None, 1.0)
         if not np.isfinite(size):
             return
-        widths = [_width(train.columns(one.columns)) for one in candidates]
+        widths = [_width(train.columns(candidate.columns)) for candidate in candidates]
         widest = candidates[int(np.argmax(widths))]
-        made = Regression(
+        regression = Regression(
             train.columns(widest.columns),
             matrix,
             penalty=widest.penalty * size,
             weights=train.weights,
         )
-        if not name and not made.sound:
+        if not name and not regression.sound:
             return
-        some = np.arange(self.f.shape[1]) if asked is None else np.flatnonzero(asked)
-        f = train.f[:, some]
-        fits = [made.first(1 + width).without_each(f, train.folds) for width in widths]
-        residuals = [self.f[:, some] for _ in candidates]
+        selected = np.arange(self.f.shape[1]) if asked is None else np.flatnonzero(asked)
+        f = train.f[:, selected]
+        fits = [regression.first(1 + width).without_each(f, train.folds) for width in widths]
+        residuals = [self.f[:, selected] for _ in candidates]
         sums = [np.zeros((len(self.folds), count)) for count in (1, max(widths), train.size)]
-        weights = np.ones(self.size) if self.weights is None else self.weights
+        squares = np.ones(self.size) if self.weights is None else self.weights**2
         for fold, rows, inside in self._tiles(train):
             columns = self.columns_of(widest.columns, rows) if widest.columns else None
             kernel = None
@@ -273,51 +277,51 @@ class AbstractDraws(abc.ABC):
                 kernel = matrix[inside] if known else self.kernel_with(name, factor, rows, train)
             for total, values in zip(sums, (np.ones((len(rows), 1)), columns, kernel), strict=True):
                 if values is not None:
-                    total[fold] += weights[rows] @ values
-            for residual, without in zip(residuals, fits, strict=True):
-                residual[rows] -= _predicted(without[fold], columns, kernel)
+                    total[fold] += squares[rows] @ values
+            for residual, fold_fits in zip(residuals, fits, strict=True):
+                residual[rows] -= _predicted(fold_fits[fold], columns, kernel)
         outside = [total.sum(axis=0) - total for total in sums]
-        for one, residual, without in zip(candidates, residuals, fits, strict=True):
+        for candidate, residual, fold_fits in zip(candidates, residuals, fits, strict=True):
             whole, means = self.f.copy(), np.tile(self.f.mean(axis=0), (len(self.folds), 1))
-            whole[:, some] = residual
-            means[:, some] = self._intercepts(without, some, weights, *outside)
+            whole[:, selected] = residual
+            means[:, selected] = self._intercepts(fold_fits, selected, squares, *outside)
             held = HeldOut(whole, "", means, folds=self.folds)
-            yield replace(self.tried(one, held), asked=asked)
+            yield replace(self.tried(candidate, held), asked=asked)
 
     def _intercepts(
         self,
         fits: Sequence[Coefficients],
-        some: np.ndarray,
-        weights: np.ndarray,
+        selected: np.ndarray,
+        squares: np.ndarray,
         share: np.ndarray,
         columns: np.ndarray,
         kernel: np.ndarray,
     ) -> np.ndarray:
-        """The mean of what each fit leaves of the draws outside its fold, (fold, k).
+        """Compute the mean residual of each fit on the draws outside its fold, (fold, k).
 
         Args:
-            fits: those that leave out one fold each.
-            some: the integrands that they are for.
-            weights: of the draws, (n,).
-            share: how many draws there are outside each fold, or the sum of their weights, (fold, 1).
+            fits: the fits that leave out one fold each.
+            selected: the integrands that are fitted.
+            squares: the squared weights of the draws, (n,).
+            share: the number of draws outside each fold, or the sum of their squared weights, (fold, 1).
             columns: the sums of columns over these draws, (fold, q).
-            kernel: the sums of the kernel between these draws and those fitted to, (fold, train).
+            kernel: the sums of the kernel between these draws and the training draws, (fold, train).
         """
-        own = np.stack([weights[i:j] @ self.f[i:j, some] for i, j in self.folds])
+        sums = np.stack([squares[i:j] @ self.f[i:j, selected] for i, j in self.folds])
         fitted = [
             _predicted(fit, columns[[i]], kernel[[i]] if fit.kernel is not None else None)
             for i, fit in enumerate(fits)
         ]
-        return (own.sum(axis=0) - own - np.concatenate(fitted)) / share
+        return (sums.sum(axis=0) - sums - np.concatenate(fitted)) / share
 
     def _tiles(self, train: "AbstractDraws") -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
-        """A fold, a few of its rows, and where these stand in a part if they belong to it."""
-        for fold, ((first, last), own) in enumerate(zip(self.folds, train.folds, strict=True)):
-            among = train.index[slice(*own)]
-            others = np.setdiff1d(np.arange(first, last), among, assume_unique=True)
-            for start in range(0, len(among), ROWS):
-                inside = np.arange(own[0], own[1])[start : start + ROWS]
-                yield fold, among[start : start + ROWS], inside
+        """Iterate over folds, a few rows of each, and their positions in `train`, None if not in it."""
+        for fold, ((first, last), bounds) in enumerate(zip(self.folds, train.folds, strict=True)):
+            training = train.index[slice(*bounds)]
+            others = np.setdiff1d(np.arange(first, last), training, assume_unique=True)
+            for start in range(0, len(training), ROWS):
+                inside = np.arange(bounds[0], bounds[1])[start : start + ROWS]
+                yield fold, training[start : start + ROWS], inside
             for start in range(0, len(others), ROWS):
                 yield fold, others[start : start + ROWS], None
 
@@ -325,21 +329,21 @@ class AbstractDraws(abc.ABC):
 def _predicted(
     fit: Coefficients, columns: np.ndarray | None, kernel: np.ndarray | None
 ) -> np.ndarray:
-    """By a fit without its intercept, (rows, k): it has the first of the columns."""
+    """Predict with the kernel and the first columns of a fit, without its intercept, (rows, k)."""
     width, count = fit.columns.shape
-    made = np.zeros((1, count)) if kernel is None else kernel @ fit.kernel
-    return made if columns is None else made + columns[:, :width] @ fit.columns
+    prediction = np.zeros((1, count)) if kernel is None else kernel @ fit.kernel
+    return prediction if columns is None else prediction + columns[:, :width] @ fit.columns
 
 
 def _rows(rows: np.ndarray | None, x: Any, score: Any) -> tuple[Any, Any]:
-    """Some rows of draws and scores; for None the arrays themselves, which a kernel knows for one set."""
+    """Select rows of draws and scores; None keeps the arrays, so that a kernel recognises equal sets."""
     return (x, score) if rows is None else (x[rows], score[rows])
 
 
 def _with_size(matrix: np.ndarray) -> tuple[np.ndarray, float]:
-    """A kernel's matrix, and its median variance; infinite where it overflows."""
-    own = np.diagonal(matrix)
-    return matrix, float(np.median(own)) if np.isfinite(own.max()) else np.inf
+    """Return a kernel's matrix, and its median variance; infinite if it overflows."""
+    diagonal = np.diagonal(matrix)
+    return matrix, float(np.median(diagonal)) if np.isfinite(diagonal.max()) else np.inf
 
 
 def _width(columns: np.ndarray | None) -> int:
@@ -347,24 +351,24 @@ def _width(columns: np.ndarray | None) -> int:
 
 
 class RealDraws(AbstractDraws):
-    """Draws in coordinates that fill R^d, without funnels and of unit covariance.
+    """Draws in unbounded coordinates, without funnels and of unit covariance.
 
     Args:
         sample: the draws and scores.
         f: integrands of variance 1, (n, k).
-        folds: where each starts and stops.
+        folds: the start and stop of each fold.
     """
 
     def __init__(self, sample: Sample, f: np.ndarray, folds: Folds):
         x, score, self.straightened = straightened(sample)
         whiten, weights = spread_of(sample)
         single = standardise(x, False, weights)
-        # the coordinates not mixed, each of variance 1
+        # the original coordinates, each of variance 1
         self.scaled = single(x, score)
         self.x, self.score = standardise(x, whiten, weights)(x, score)
-        self.f, self.folds, self.root = f, folds, root_of(sample.weights)
+        self.f, self.folds, self.weights = f, folds, unit_weights(sample.weights)
         self.index = np.arange(len(f))
-        self.median = float(MedianHeuristic()(self.x)) or 1.0  # most draws may be one
+        self.median = float(MedianHeuristic()(self.x)) or 1.0  # 1 if most draws are equal
         self._columns: dict[str, np.ndarray] = {}
         self._kernels: dict[tuple[str, float | None], tuple[np.ndarray, float]] = {}
 
@@ -373,10 +377,10 @@ class RealDraws(AbstractDraws):
         return self.x.shape[1]
 
     def thinned(self, count: int, tails: float = 0.0) -> "RealDraws":
-        made = cast(RealDraws, super().thinned(count, tails))
-        made.scaled = tuple(part[made.index] for part in self.scaled)
-        made._columns, made._kernels = {}, {}
-        return made
+        subset = cast(RealDraws, super().thinned(count, tails))
+        subset.scaled = tuple(array[subset.index] for array in self.scaled)
+        subset._columns, subset._kernels = {}, {}
+        return subset
 
     def _distances(self) -> np.ndarray:
         return np.linalg.norm(self.x, axis=1)
@@ -385,18 +389,18 @@ class RealDraws(AbstractDraws):
         return float(self.dim) if kernel == OF_PAIRS else 1.0
 
     def affords(self, degree: int) -> bool:
-        """Whether a polynomial without a penalty leaves at least half of the draws to judge it by."""
+        """Whether a polynomial has at most half as many coefficients as there are draws outside a fold."""
         return polynomial_size(degree, self.dim) <= self.train / 2
 
     @property
     def degrees(self) -> tuple[int, ...]:
-        """Those of the polynomials that may go with a kernel."""
+        """The degrees of the polynomials that may be combined with a kernel."""
         cheap = [degree for degree in (0, 1, 2) if self.affords(degree)]
         cubic = self.affords(3) and polynomial_size(3, self.dim) <= COLUMNS
         return (*cheap, 3) if cubic else tuple(cheap)
 
     def polynomials(self, degrees: Iterable[int]) -> tuple[str, ...]:
-        """The names of those polynomials of some degrees that may go with a kernel."""
+        """Return the names of the polynomials of some degrees that may be combined with a kernel."""
         return tuple(polynomial(degree) for degree in self.degrees if degree in degrees)
 
     def columns(self, name: str) -> np.ndarray | None:
@@ -410,35 +414,35 @@ class RealDraws(AbstractDraws):
         return Polynomial(_degree(name)).feature_matrix(None, self.x[rows], self.score[rows])
 
     def kernel(self, name: str, factor: float | None) -> tuple[np.ndarray, float]:
-        known = self._kernels.pop((name, factor), None) or self._matrix(name, factor)
-        self._kernels[name, factor] = known  # the last of those that are kept
+        matrix = self._kernels.pop((name, factor), None) or self._matrix(name, factor)
+        self._kernels[name, factor] = matrix  # now the most recently used
         while len(self._kernels) * self.size**2 > KEPT_MATRICES:
             self._kernels.pop(next(iter(self._kernels)))
-        return known
+        return matrix
 
     def _matrix(self, name: str, factor: float | None) -> tuple[np.ndarray, float]:
         return _with_size(self.kernel_with(name, factor, None, self))
 
     def kernel_with(
-        self, name: str, factor: float | None, rows: np.ndarray | None, some: Any
+        self, name: str, factor: float | None, rows: np.ndarray | None, others: Any
     ) -> np.ndarray:
         if name == OF_PAIRS:
             assert factor is not None
             points = _rows(rows, *self.scaled)
-            return CoordinatePairs(factor).stein_matrix(LANGEVIN, *points, *some.scaled)
-        points, others = _rows(rows, self.x, self.score), (some.x, some.score)
+            return CoordinatePairs(factor).stein_matrix(LANGEVIN, *points, *others.scaled)
+        points, other_points = _rows(rows, self.x, self.score), (others.x, others.score)
         if factor is None:  # a polynomial with a penalty and more coefficients than draws
-            return Polynomial(_degree(name)).cross_gram(None, *points, *others)
+            return Polynomial(_degree(name)).cross_gram(None, *points, *other_points)
         kernel = KERNELS[name](factor * self.median)  # type: ignore[call-arg]
         with np.errstate(over="ignore", invalid="ignore"):
-            return kernel.stein_matrix(LANGEVIN, *points, *others)
+            return kernel.stein_matrix(LANGEVIN, *points, *other_points)
 
     def least_factor(self, kernel: str) -> float:
-        r"""The shortest length-scale that a kernel may have, over the median distance.
+        r"""Return the shortest length-scale that a kernel may have, over the median distance.
 
         Functions of `ExponentialDotProduct` grow as fast as $e^{|x|^2 / 2 \ell^2}$. Under a Gaussian of
-        unit covariance they have a variance for $\ell^2 > 2$ only, and for $\ell^2 \le 1$ not even
-        the mean zero.
+        unit covariance they have a finite variance only for $\ell^2 > 2$, and for $\ell^2 \le 1$ their
+        mean is not zero.
         """
         if kernel != DOT_PRODUCT:
             return NARROWEST
@@ -457,16 +461,16 @@ def _degree(name: str) -> int:
 
 
 class SpaceDraws(AbstractDraws):
-    """Draws of a space that has families of its own.
+    """Draws in a space that has its own families of control variates.
 
     Args:
         sample: the draws and scores.
         f: integrands of variance 1, (n, k).
-        folds: where each starts and stops.
+        folds: the start and stop of each fold.
     """
 
     def __init__(self, sample: Sample, f: np.ndarray, folds: Folds):
-        self.f, self.folds, self.root = f, folds, root_of(sample.weights)
+        self.f, self.folds, self.weights = f, folds, unit_weights(sample.weights)
         self.index = np.arange(len(f))
         self.discrete = sample.space is not None and sample.space.is_discrete
         self.parts: list[tuple[str, str]] = []  # the names of columns and kernel of each family
@@ -480,7 +484,7 @@ class SpaceDraws(AbstractDraws):
             terms = cast(tuple[AbstractLinearFamily, ...], problem.family.terms)
             kernels = [term for term in terms if isinstance(term, KernelTranslates)]
             others = [term for term in terms if not isinstance(term, KernelTranslates)]
-            names = [self._named(_sum(some)) if some else "" for some in (others, kernels)]
+            names = [self._named(_sum(group)) if group else "" for group in (others, kernels)]
             self.parts.append((names[0], names[1]))
 
     def _named(self, family: AbstractLinearFamily) -> str:
@@ -499,20 +503,20 @@ class SpaceDraws(AbstractDraws):
         return _with_size(self.kernel_with(name, factor, None, self))
 
     def kernel_with(
-        self, name: str, factor: float | None, rows: np.ndarray | None, some: Any
+        self, name: str, factor: float | None, rows: np.ndarray | None, others: Any
     ) -> np.ndarray:
-        centres, points = (some.x, some.score), _rows(rows, self.x, self.score)
+        centres, points = (others.x, others.score), _rows(rows, self.x, self.score)
         return np.asarray(self.families[name].feature_matrix(centres, *points))
 
 
 def straightened(sample: Sample) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Draws and scores in coordinates without bounds and without a funnel, and whether there was one.
+    """Transform draws and scores to unbounded coordinates without a funnel; return whether there was one.
 
-    No funnel is looked for where draws have weights: they are not from the target that may have it.
+    Draws with weights are not searched for a funnel: they are not from the target that may have it.
     """
     free = on_the_reals(sample)
-    assert free is not None, "a space without such coordinates has a family of its own"
-    x, score = (np.asarray(one, np.float64).reshape(sample.size, -1) for one in free)
+    assert free is not None, "a space without such coordinates has its own family"
+    x, score = (np.asarray(array, np.float64).reshape(sample.size, -1) for array in free)
     funnel = find_funnel(x, score) if sample.weights is None else None
     if funnel is None:
         return x, score, False
@@ -522,12 +526,12 @@ def straightened(sample: Sample) -> tuple[np.ndarray, np.ndarray, bool]:
 
 @dataclass(frozen=True)
 class Integration:
-    """Integrands on the draws, in the units in which candidates are tried, and the way back.
+    """Integrands on draws, scaled to variance 1 for the fits, with the scales to transform back.
 
     Attributes:
-        draws: with integrands of variance 1.
-        f: the integrands, linearised where draws have weights, (n, k).
-        scale: the standard deviation of each, (k,).
+        draws: the draws, with integrands of variance 1.
+        f: the integrands, linearised if draws have weights, (n, k).
+        scale: the standard deviation of each integrand, (k,).
         autocorrelation: draws per independent draw, (k,).
     """
 
@@ -538,10 +542,9 @@ class Integration:
 
 
 def integration(wanted: Integrands, sample: Sample, ess: AnyArray) -> Integration:
-    """Integrands with their effective sample sizes, (k,), on the draws of a sample.
+    """Scale integrands with given effective sample sizes, (k,), and split the draws into folds.
 
-    The folds are those of the draws, whatever the integrands: no estimate depends on what else was
-    asked for.
+    The folds depend on the draws only, so that no estimate depends on the other integrands.
     """
     f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     plain = f if sample.weights is None else linearised(f, sample.weights.ravel())
@@ -554,16 +557,16 @@ def integration(wanted: Integrands, sample: Sample, ess: AnyArray) -> Integratio
 
 
 def autocorrelation_of(sample: Sample) -> float:
-    """Draws per independent draw: the median over the columns of draws and scores."""
+    """Compute the draws per independent draw: the median over the columns of draws and scores."""
     columns = np.concatenate([sample.draws, sample.scores], axis=-1, dtype=np.float64)
     ess = chain_statistics(linearised(columns, sample.weights)).ess
     return float(np.median(np.fmax(sample.size / ess, 1.0)))
 
 
 def many_folds(chains: int, length: int, autocorrelation: float) -> CrossFit:
-    """Many folds, so that each fit has nearly all draws, but none shorter than draws depend."""
+    """Return a split with many folds, but none shorter than the autocorrelation requires."""
     longest = int(length / (SEPARATION * autocorrelation))
-    many = FOLDS if chains * length <= WHOLE else 8  # each is then a fit of its own
+    many = FOLDS if chains * length <= WHOLE else 8  # each is then a separate fit
     folds = chains * min(-(-many // chains), max(longest, 1))
     return CrossFit(folds) if folds > 8 else CrossFit()
 
@@ -571,32 +574,32 @@ def many_folds(chains: int, length: int, autocorrelation: float) -> CrossFit:
 def thinned(
     folds: Folds, count: int, tails: float = 0.0, far: np.ndarray | None = None
 ) -> tuple[np.ndarray, Folds]:
-    """About so many of the draws, evenly spaced in each fold, and the folds that they make.
+    """Select about `count` draws, evenly spaced in each fold, and return their indices and folds.
 
-    Which ones does not depend on the order of the chains, nor in one fold on the draws of another.
+    The selection in a fold depends neither on the order of the chains nor on the draws of other folds.
 
     Args:
-        folds: where each starts and stops.
-        count: how many draws.
-        tails: the share of them that lies farthest out.
-        far: how far out each draw lies, (n,).
+        folds: the start and stop of each fold.
+        count: the number of draws to select.
+        tails: the fraction of these that are the most extreme draws.
+        far: the distance of each draw from the centre, (n,).
     """
-    some, edges, n = [], [0], folds[-1][1]
+    indices, edges, n = [], [0], folds[-1][1]
     for start, stop in folds:
-        mine = max(round(count * (stop - start) / n), 1)
+        size = max(round(count * (stop - start) / n), 1)
         near = np.arange(start, stop)
         extremes = near[:0]
         if far is not None:
-            extremes = start + np.argsort(-far[start:stop], kind="stable")[: int(tails * mine)]
+            extremes = start + np.argsort(-far[start:stop], kind="stable")[: int(tails * size)]
             near = np.setdiff1d(near, extremes)
-        even = mine - len(extremes)
+        even = size - len(extremes)
         near = near[((np.arange(even) + 0.5) * len(near) / even).astype(int)]
-        some.append(np.sort(np.concatenate([extremes, near])))
-        edges.append(edges[-1] + mine)
-    return np.concatenate(some), tuple(pairwise(edges))
+        indices.append(np.sort(np.concatenate([extremes, near])))
+        edges.append(edges[-1] + size)
+    return np.concatenate(indices), tuple(pairwise(edges))
 
 
-def for_those(trials: Iterable[Trial], asked: np.ndarray) -> Iterator[Trial]:
-    """Trials that only some integrands asked for, (k,)."""
-    for trial in trials:
-        yield replace(trial, asked=asked)
+def for_those(fits: Iterable[CandidateFit], asked: np.ndarray) -> Iterator[CandidateFit]:
+    """Mark fits as asked for by some integrands only, (k,)."""
+    for fit in fits:
+        yield replace(fit, asked=asked)

@@ -1,4 +1,4 @@
-"""Posterior predictive expectations from the distribution of new data given the parameters."""
+"""Posterior predictive expectations from the conditional distribution of new data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import AnyArray
+from ..auditing import AuditMode
 from ..chains import linearised
 from ..data import Integrands, Sample, integrands
 from ..families import AbstractFamily
-from ._audited import AuditMode
 from ._estimate import estimate
 from ._result import Estimate
 from ._weighted_draws import levels_of
 
-POINTS = 9  # of the grid on which a distribution function is inverted
-ROUNDS = 6  # of finer and finer grids: the last is 8^5 times as fine as the first
-# Steps from the plain quantile, at most: each makes what is missing about 100 times smaller.
+POINTS = 9  # size of the grid on which a distribution function is inverted
+ROUNDS = 6  # number of successively finer grids: the last is 8^5 times as fine as the first
+# The most Newton steps from the plain quantile: each makes the error about 100 times smaller.
 NEWTON = 5
-NEAR = 0.1  # of the error of a quantile: a step that is no longer is the last
-WIDTH = 1e-3  # of the spread of the new data: the distance over which the slope is taken
+NEAR = 0.1  # of the standard error: no more steps are made once the distance is smaller
+WIDTH = 1e-3  # of the spread of the new data: the distance over which the slope is computed
 
 type Numbers = float | int | np.generic | Sequence[Any] | AnyArray
 
@@ -31,18 +31,18 @@ type Numbers = float | int | np.generic | Sequence[Any] | AnyArray
 class Predictive:
     r"""Expectations of new data $y$, given a function from parameters to the distribution of $y$.
 
-    Every predictive expectation is that of a conditional one, $E\,u(y) = E_\theta\, E(u(y) \mid \theta)$. The
-    inner expectation is known, as a smooth function of the parameters, and has no noise from simulated
-    data: control variates help with it, and not with draws of $y$.
+    Every predictive expectation is the expectation of a conditional one, $E\,u(y) = E_\theta\, E(u(y) \mid
+    \theta)$. The inner expectation is a known, smooth function of the parameters, without the noise of
+    simulated data: control variates reduce its variance, but not that of draws of $y$.
 
-    Every method gives an `Estimate`, with the plain average of the same conditional expectations.
+    Every method returns an `Estimate`, with the plain average of the same conditional expectations.
 
     Attributes:
-        conditional: gives the distribution of new data for the parameters of one draw.
+        conditional: returns the distribution of new data for the parameters of one draw.
         sample: the draws and scores.
-        family: of control variates; chosen from the draws if None.
+        family: the family of control variates; chosen from the draws if None.
         audit: what to do if the scores are not those of the draws, as in `estimate`.
-        name: of the new data, for the names of the estimates.
+        name: the name of the new data, for the names of the estimates.
     """
 
     def __init__(
@@ -53,18 +53,20 @@ class Predictive:
         audit: AuditMode,
         name: str,
     ):
-        self.conditional, self.sample, self.name = conditional, sample, name
-        self.family = family
+        self.conditional: Callable[..., Any] = conditional
+        self.sample: Sample = sample
+        self.name: str = name
+        self.family: AbstractFamily | None = family
         self.audit: AuditMode = audit
         self._known: dict[tuple[bytes, ...], Any] = {}
         self._mean: Estimate | None = None
 
     def expect(self, f: Mapping[str, Callable[[Any], ArrayLike]]) -> Estimate:
-        """Any expectations, such as a utility, from functions of the conditional distribution.
+        """Estimate expectations, such as of a utility, from functions of the conditional distribution.
 
         Args:
-            f: by name; each takes the distribution of the new data for one draw, and gives the conditional
-                expectation that is wanted: a number, or an array.
+            f: functions by name; each takes the distribution of the new data for one draw, and returns
+                the conditional expectation: a number, or an array.
 
         >>> import numpy as np, steinax as sx
         >>> from scipy import stats
@@ -73,36 +75,36 @@ class Predictive:
         >>> new.expect({"E exp(y)": lambda d: np.exp(d.mean() + d.var() / 2)}).value.round(2)
         array([2.72])
         """
-        return self._estimate({name: self._values(name, one) for name, one in f.items()})
+        return self._estimate({name: self._values(name, function) for name, function in f.items()})
 
     def mean(self) -> Estimate:
-        r"""The predictive means, $E_\theta\, E(y \mid \theta)$."""
+        r"""Estimate the predictive means, $E_\theta\, E(y \mid \theta)$."""
         if self._mean is None:
             self._mean = self._estimate({self.name: self._values(self.name, _mean)})
         return self._mean
 
     def sd(self) -> Estimate:
-        r"""The predictive standard deviations, by the law of total variance.
+        r"""Estimate the predictive standard deviations, by the law of total variance.
 
-        It says that $\operatorname{Var} y = E \operatorname{Var}(y \mid \theta) + \operatorname{Var} E(y \mid
-        \theta)$. An error $e$ of the predictive mean changes this by $e^2$, which is neglected.
+        The law is $\operatorname{Var} y = E \operatorname{Var}(y \mid \theta) + \operatorname{Var}
+        E(y \mid \theta)$. An error $e$ of the predictive mean changes this by $e^2$, which is neglected.
         """
         mean = self.mean()
         within, between = self._values(self.name, _variance), self._values(self.name, _mean)
         square = within.values + (between.values - mean.value) ** 2
-        found = self._estimate({"sd": Integrands(square, between.names)})
-        plain = found.plain_value - (mean.plain_value - mean.value) ** 2
-        sd, plain_sd = np.sqrt(found.value), np.sqrt(plain)
-        return _changed(found, "sd {}", (sd, 1 / (2 * sd)), (plain_sd, 1 / (2 * plain_sd)))
+        squares = self._estimate({"sd": Integrands(square, between.names)})
+        plain = squares.plain_value - (mean.plain_value - mean.value) ** 2
+        sd, plain_sd = np.sqrt(squares.value), np.sqrt(plain)
+        return _changed(squares, "sd {}", (sd, 1 / (2 * sd)), (plain_sd, 1 / (2 * plain_sd)))
 
     def probability(
         self, *, above: Numbers | None = None, below: Numbers | None = None
     ) -> Estimate:
-        r"""The probabilities $P(y > \text{above})$, $P(y \le \text{below})$, or that both hold.
+        r"""Estimate the probabilities $P(y > \text{above})$, $P(y \le \text{below})$, or of both.
 
         Args:
-            above: a number, or one for each of the new data.
-            below: the same.
+            above: the lower limit: a number, or one for each of the new data.
+            below: the upper limit: a number, or one for each of the new data.
         """
         if above is None and below is None:
             raise ValueError("no event: give above=, below=, or both, such as above=0.")
@@ -112,19 +114,19 @@ class Predictive:
                 return _survival(given, above)
             return given.cdf(below) - (0 if above is None else given.cdf(above))
 
-        found = self._estimate({self.name: self._values(self.name, inside)})
-        low, high = ("" if one is None or np.ndim(one) else f"{one:g}" for one in (above, below))
+        result = self._estimate({self.name: self._values(self.name, inside)})
+        low, high = ("" if end is None or np.ndim(end) else f"{end:g}" for end in (above, below))
         event = f"{low} < " * (above is not None) + "{}" + f" <= {high}" * (below is not None)
         if below is None:
             event = f"{{}} > {low}"
-        names = tuple(f"P({event.format(name)})".replace("  ", " ") for name in found.names)
-        return replace(found, names=names, value=np.clip(found.value, 0, 1))
+        names = tuple(f"P({event.format(name)})".replace("  ", " ") for name in result.names)
+        return replace(result, names=names, value=np.clip(result.value, 0, 1))
 
     def quantile(self, q: Numbers) -> Estimate:
-        r"""Predictive quantiles, where the predictive distribution function is $q$.
+        r"""Estimate predictive quantiles, where the predictive distribution function is $q$.
 
         The function $E_\theta F(y \mid \theta)$ is inverted: first its plain average, by bisection,
-        then by Newton's steps with control variates. The error is that of the function over its slope.
+        then by Newton steps with control variates. The error is that of the function over its slope.
 
         Args:
             q: levels between 0 and 1, one or many.
@@ -132,32 +134,32 @@ class Predictive:
         levels = levels_of(q)
         place, width = self._plain_quantile(levels)
         wanted = np.repeat(levels, place.shape[-1])
-        names = [f"{name} {100 * one:g}%" for one in levels for name in self._names()]
-        found, slope = self._at(place, width)
+        names = [f"{name} {100 * level:g}%" for level in levels for name in self._names()]
+        heights, slope = self._at(place, width)
         for _ in range(NEWTON):
-            if np.all(np.abs(found.value - wanted) <= NEAR * found.mcse):
+            if np.all(np.abs(heights.value - wanted) <= NEAR * heights.mcse):
                 break
-            place = place - ((found.value - wanted) / slope).reshape(place.shape)
-            found, slope = self._at(place, width)
+            place = place - ((heights.value - wanted) / slope).reshape(place.shape)
+            heights, slope = self._at(place, width)
         value, plain = (
-            place.ravel() - (np.asarray(one) - wanted) / slope
-            for one in (found.value, found.plain_value)
+            place.ravel() - (np.asarray(cdf) - wanted) / slope
+            for cdf in (heights.value, heights.plain_value)
         )
-        found = _changed(found, "{}", (value, -1 / slope), (plain, -1 / slope))
-        return replace(found, names=tuple(names))
+        quantiles = _changed(heights, "{}", (value, -1 / slope), (plain, -1 / slope))
+        return replace(quantiles, names=tuple(names))
 
     def lppd(self, y: Numbers) -> Estimate:
-        r"""The log pointwise predictive density of data, $\sum_i \log E_\theta\, p(y_i \mid \theta)$.
+        r"""Estimate the log pointwise predictive density, $\sum_i \log E_\theta\, p(y_i \mid \theta)$.
 
         Its error comes from the covariance of all the expectations, by the delta method.
 
         Args:
-            y: the data, one for each of those that the conditional distribution is of.
+            y: the data, one value for each element of the conditional distribution.
         """
-        found = self._values("log p", lambda given: _log_density(given, y))
-        highest = found.values.max(axis=(0, 1))
+        log_density = self._values("log p", lambda given: _log_density(given, y))
+        highest = log_density.values.max(axis=(0, 1))
         names = tuple(f"p[{i}]" for i in range(len(highest)))
-        likelihood = self._estimate({"p": Integrands(np.exp(found.values - highest), names)})
+        likelihood = self._estimate({"p": Integrands(np.exp(log_density.values - highest), names)})
         total = float(highest.sum())
 
         def lppd(mean: Mapping[str, Any]) -> Any:
@@ -169,16 +171,16 @@ class Predictive:
         return f"Predictive({self.name}, {self.sample.chains} chains x {self.sample.length} draws)"
 
     def _values(self, label: str, f: Callable[[Any], Any]) -> Integrands:
-        """A conditional expectation on every draw, as an integrand."""
+        """Evaluate a conditional expectation on every draw, as an integrand."""
 
         @wraps(self.conditional)
-        def one(*draw: Any, **variables: Any) -> Any:
+        def evaluate(*draw: Any, **variables: Any) -> Any:
             return f(self._given(draw, variables))
 
-        return integrands({label: one}, self.sample)
+        return integrands({label: evaluate}, self.sample)
 
     def _given(self, draw: tuple[Any, ...], variables: dict[str, Any]) -> Any:
-        """The conditional distribution. Those of NumPy's numbers are kept: scipy takes long to make them."""
+        """Return the conditional distribution, cached for NumPy values: scipy is slow to construct them."""
         given = (*draw, *variables.values())
         if not all(isinstance(value, np.ndarray | np.generic) for value in given):
             return self.conditional(*draw, **variables)
@@ -188,19 +190,19 @@ class Predictive:
         return self._known[key]
 
     def _estimate(self, f: dict[str, Integrands]) -> Estimate:
-        names = tuple(name for one in f.values() for name in one.names)
-        values = np.concatenate([one.values for one in f.values()], axis=-1)
+        names = tuple(name for term in f.values() for name in term.names)
+        values = np.concatenate([term.values for term in f.values()], axis=-1)
         return estimate(Integrands(values, names), self.sample, self.family, audit=self.audit)
 
     def _average(self, values: np.ndarray) -> np.ndarray:
-        """Plain averages over the draws, with their importance weights if they have any, (k,)."""
+        """Compute plain averages over the draws, with their importance weights if they have any, (k,)."""
         return linearised(values, self.sample.weights).mean(axis=(0, 1))
 
     def _names(self) -> tuple[str, ...]:
         return self._cdf(np.zeros(()), self.name).names
 
     def _plain_quantile(self, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Quantiles by plain averages, and the distance over which to take a slope there, (level, k)."""
+        """Compute plain quantiles, and the distance over which to compute slopes there, (level, k)."""
         low, high, spread = self._bracket(levels)
         for _ in range(ROUNDS):
             grid = low + (high - low) * np.linspace(0, 1, POINTS)[:, None, None]
@@ -211,29 +213,29 @@ class Predictive:
         return (low + high) / 2, np.broadcast_to(WIDTH * spread, low.shape)
 
     def _bracket(self, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Two numbers between which each quantile lies, (level, k), and the spread of the data, (k,).
+        """Compute bounds of each quantile, (level, k), and the spread of the data, (k,).
 
-        Of distributions with quantiles of their own, as scipy's have, it lies between the least and the
-        largest of these; of others as far from the mean as Cantelli's inequality allows.
+        For distributions that have quantiles, such as scipy's, the bounds are the least and the largest of
+        these; for others they are those of Cantelli's inequality.
         """
         if not self._values("ppf", lambda given: 1.0 * hasattr(given, "ppf")).values.all():
-            mean, within = (self._values("y", one).values for one in (_mean, _variance))
+            mean, within = (self._values("y", moment).values for moment in (_mean, _variance))
             centre = self._average(mean)
             sd = np.sqrt(self._average(within + (mean - centre) ** 2))
             odds = np.sqrt(levels / (1 - levels))[:, None]
             return centre - sd / odds, centre + sd * odds, sd
         column = np.concatenate([levels, [0.25, 0.75]])[:, None]
-        found, shape = self._values("q", lambda given: given.ppf(column)).values, (len(column), -1)
-        low, high = (extreme(found, axis=(0, 1)).reshape(shape) for extreme in (np.min, np.max))
-        quartiles = self._average(found).reshape(shape)[-2:]
+        ppf, shape = self._values("q", lambda given: given.ppf(column)).values, (len(column), -1)
+        low, high = (extreme(ppf, axis=(0, 1)).reshape(shape) for extreme in (np.min, np.max))
+        quartiles = self._average(ppf).reshape(shape)[-2:]
         spread = quartiles[1] - quartiles[0]
         return low[:-2] - WIDTH * spread, high[:-2] + WIDTH * spread, spread
 
     def _at(self, place: np.ndarray, width: np.ndarray) -> tuple[Estimate, np.ndarray]:
-        """The distribution functions with control variates at some points, and their plain slopes, flat."""
+        """Estimate the distribution functions at some points, and compute their plain slopes, flat."""
         around = np.stack([place - width, place, place + width])
-        found = self._cdf(around)
-        low, middle, high = np.split(found.values, 3, axis=-1)
+        heights = self._cdf(around)
+        low, middle, high = np.split(heights.values, 3, axis=-1)
         slope = self._average(high - low) / (2 * width.ravel())
         names = tuple(f"F[{i}]" for i in range(place.size))
         return self._estimate({"F": Integrands(middle, names)}), slope
@@ -258,20 +260,20 @@ def predictive(
     name: str = "y",
     audit: AuditMode = "raise",
 ) -> Predictive:
-    r"""Posterior predictive means, standard deviations, probabilities, quantiles and lppd.
+    r"""Prepare posterior predictive means, standard deviations, probabilities, quantiles and lppd.
 
-    Simulated data gain nothing from control variates, because their noise does not depend on the parameters.
-    So say what the distribution of new data is, given the parameters, and expectations of it are taken
-    exactly before they are averaged over the draws.
+    Control variates do not help with simulated data, because their noise does not depend on the parameters.
+    So give the conditional distribution of new data instead: its expectations are computed exactly before
+    they are averaged over the draws.
 
     Args:
         conditional: a function of the model's variables by name, or of the whole draw `x`, as in `estimate`.
-            It returns the distribution of new data for one draw: of scipy.stats, of NumPyro, or an object
-            of your own with the methods that are used, of `mean()`, `var()`, `cdf(y)`, and `logpdf(y)` or
-            `logpmf(y)`. Its parameters may be arrays, with an element for each of the new data.
+            It returns the distribution of new data for one draw: of scipy.stats, of NumPyro, or any object
+            that has those of the methods `mean()`, `var()`, `cdf(y)`, and `logpdf(y)` or `logpmf(y)` that
+            are used. Its parameters may be arrays, with an element for each of the new data.
         sample: the draws and scores.
-        family: of control variates; chosen from the draws by default.
-        name: of the new data, for the names of the estimates.
+        family: the family of control variates; chosen from the draws by default.
+        name: the name of the new data, for the names of the estimates.
         audit: what to do if the scores are not those of the draws, as in `estimate`.
 
     >>> import numpy as np, steinax as sx
@@ -292,36 +294,36 @@ def predictive(
 
 
 def _changed(
-    found: Estimate,
+    source: Estimate,
     names: str,
     ours: tuple[np.ndarray, np.ndarray],
     plain: tuple[np.ndarray, np.ndarray],
 ) -> Estimate:
-    """Estimates of functions of single expectations, from their values and slopes; NaN has no slope."""
+    """Transform an estimate by functions of single expectations, given their values and slopes."""
     (value, slope), (plain_value, plain_slope) = ours, plain
-    mcse, plain_mcse = found.mcse * np.abs(slope), found.plain_mcse * np.abs(plain_slope)
-    bad = [name for name, one in zip(found.names, value, strict=True) if not np.isfinite(one)]
-    why = f"{', '.join(bad)} is not determined by these draws: use more" if bad else found.reason
+    mcse, plain_mcse = source.mcse * np.abs(slope), source.plain_mcse * np.abs(plain_slope)
+    bad = [name for name, v in zip(source.names, value, strict=True) if not np.isfinite(v)]
+    why = f"{', '.join(bad)} is not determined by these draws: use more" if bad else source.reason
     return replace(
-        found,
-        names=tuple(names.format(name) for name in found.names),
+        source,
+        names=tuple(names.format(name) for name in source.names),
         value=value,
         mcse=mcse,
         plain_value=plain_value,
         plain_mcse=plain_mcse,
-        worth=found.worth * (np.abs(plain_slope / slope)) ** 2,
-        batches=found.batches * slope,
-        plain_batches=found.plain_batches * plain_slope,
+        worth=source.worth * (np.abs(plain_slope / slope)) ** 2,
+        batches=source.batches * slope,
+        plain_batches=source.plain_batches * plain_slope,
         reason=why,
     )
 
 
 def _called(given: Any, *names: str) -> Any:
-    """The first of some methods or properties that a distribution has."""
+    """Return the value of the first of some methods or properties that a distribution has."""
     for name in names:
         if hasattr(given, name):
-            found = getattr(given, name)
-            return found() if callable(found) else found
+            attribute = getattr(given, name)
+            return attribute() if callable(attribute) else attribute
     raise AttributeError(
         f"the conditional distribution is a {type(given).__name__} without {' or '.join(names)}: let the "
         "function give a distribution, such as one of scipy.stats, or an object with that method."
@@ -341,7 +343,7 @@ def _survival(given: Any, y: Any) -> Any:
 
 
 def _is_discrete(given: Any) -> bool:
-    """Whether it is a distribution of counts, by scipy's classes or NumPyro's property."""
+    """Whether a distribution is one of counts, by scipy's classes or NumPyro's property."""
     if hasattr(given, "is_discrete"):
         return bool(given.is_discrete)
     kinds = {kind.__name__ for kind in type(given).__mro__}

@@ -1,4 +1,4 @@
-"""The answer: estimates, their table, and how they are stored and combined."""
+"""Estimates: the class `Estimate`, its table, storage, and functions of several estimates."""
 
 import shutil
 from collections import Counter
@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._precision import precision
+from .._numerics import precision
 from .._show import (
     FINEST,
     GAP,
@@ -27,22 +27,20 @@ from .._show import (
     some_of,
 )
 from .._types import AnyArray
-from ..auditing import AuditReport, may_lack_mean
+from ..auditing import AuditReport
 from ..chains import (
     ChainStatistics,
     chain_statistics,
     controlled_statistics,
     correlation,
     linearised,
+    may_lack_mean,
     t_quantile,
 )
 from ..citing import references_of
-from ..data import Integrands
-from ..data._integrands import places
-from ..data._variables import ByName, shape_of
-from ..solvers import HeldOut
+from ..data import ByName, Integrands, places, shape_of
+from ..solvers import HeldOut, instability
 from ._choice import Candidates
-from ._splits import instability
 
 if TYPE_CHECKING:
     import pandas
@@ -72,7 +70,7 @@ _ELSEWHERE = {
 
 
 def no_attribute(name: str) -> str:
-    """That an estimate has no attribute of a name, and which one may be meant.
+    """Return the message for a missing attribute of an estimate, with a hint to what may be meant.
 
     >>> no_attribute("mean")
     "'Estimate' object has no attribute 'mean': the estimates are .value."
@@ -81,8 +79,8 @@ def no_attribute(name: str) -> str:
     return f"'Estimate' object has no attribute {name!r}{hint}"
 
 
-ROWS = 20  # of a long estimate that are shown
-NAMES = 3  # the part of the width, one in so many, that long names may take
+ROWS = 20  # the most rows of an estimate that are shown
+NAMES = 3  # long names may take 1 / NAMES of the width
 UNVERIFIED = (
     "Until then a value is shown to the digits of its plain average; .value has all of them."
 )
@@ -91,19 +89,19 @@ HEADINGS = ("", "value", "mcse", "plain", "mcse", "worth", "ess", "rhat")
 
 
 def table(estimate: "Estimate") -> str:
-    """The estimate as a table that fits the terminal."""
+    """Format an estimate as a table that fits the terminal."""
     width = shutil.get_terminal_size().columns
     return plain_text(fitted(estimate, width, ROWS), width)
 
 
 def fitted(estimate: "Estimate", width: int, rows: int | None = None, more: str = MORE) -> "Group":
-    """The columns that there is room for, of some rows or all; below, how it was made.
+    """Format an estimate as a table of the columns that fit a width, and notes below it.
 
     Args:
         estimate: what to show.
-        width: of the terminal, in characters.
-        rows: how many to show at most.
-        more: where all choices are named.
+        width: the width of the terminal, in characters.
+        rows: the most rows to show; all by default.
+        more: where to find all chosen control variates.
     """
     from rich.console import Group
     from rich.text import Text
@@ -123,17 +121,17 @@ def fitted(estimate: "Estimate", width: int, rows: int | None = None, more: str 
     return Group(shown, Text("\n".join([*below, *_below(estimate, rows, more)])))
 
 
-def _fitting(cells: Sequence[tuple[str, ...]], left: int) -> int:
-    """How many columns fit."""
+def _fitting(cells: Sequence[tuple[str, ...]], room: int) -> int:
+    """Count the columns that fit."""
     for before, column in enumerate(zip(HEADINGS[1:], *cells, strict=True)):
-        left -= GAP + max(map(len, column))
-        if left < 0:
+        room -= GAP + max(map(len, column))
+        if room < 0:
             return max(before, 1)
     return len(HEADINGS) - 1
 
 
 def html(estimate: "Estimate") -> str:
-    """The same table as notebooks show it."""
+    """Format an estimate as an HTML table for notebooks."""
     return html_table(HEADINGS, _rows(estimate), _below(estimate, ROWS))
 
 
@@ -143,7 +141,7 @@ def _rows(estimate: "Estimate") -> list[tuple[str, ...]]:
 
 
 def _below(estimate: "Estimate", rows: int | None, more: str = MORE) -> list[str]:
-    """What was left out, how the estimate was made, the audit, and why an error is missing."""
+    """List the notes below a table: hidden rows, method, audit, and why an error is missing."""
     lines = _chosen(estimate, more)
     if rows is not None and len(estimate.names) > rows:
         lines.insert(0, f"... and {len(estimate.names) - rows} more: estimate[name] has each")
@@ -159,7 +157,7 @@ def _below(estimate: "Estimate", rows: int | None, more: str = MORE) -> list[str
 
 
 def no_mean(names: Sequence[str]) -> str:
-    """That the means of some integrands may not exist, and what to ask for."""
+    """Return the warning that the means of some integrands may not exist, with an alternative."""
     return (
         f"{listed(names)}: the draws have a heavy tail (Pareto k-hat above 0.7) and the mean may not "
         "exist; ask for the median or another quantile, "
@@ -168,7 +166,7 @@ def no_mean(names: Sequence[str]) -> str:
 
 
 def _chosen(estimate: "Estimate", more: str) -> list[str]:
-    """How the estimate was made: the choice that serves most integrands, and how many others there are."""
+    """Describe the control variate chosen for most integrands, and how many others there are."""
     (most, served), *others = Counter(estimate.chosen).most_common()
     if not others:
         return [f"{most}, {estimate.note}"]
@@ -185,7 +183,7 @@ _COLUMNS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat"
 
 
 def cells_of(estimate: "Estimate", rows: int | None = None) -> list[tuple[str, ...]]:
-    """The numbers of the first rows as they are shown, all rows by default."""
+    """Format the numbers of the first rows; all rows by default."""
     columns = (np.atleast_1d(getattr(estimate, name))[:rows] for name in _COLUMNS)
     finest = 1.0 if _is_unverified(estimate) else FINEST
     return [
@@ -195,12 +193,12 @@ def cells_of(estimate: "Estimate", rows: int | None = None) -> list[tuple[str, .
 
 
 def _is_unverified(estimate: "Estimate") -> bool:
-    """Whether an audit looked, and nothing says that the scores are right beyond what it can see."""
+    """Whether there was an audit, but the scores are not verified beyond what it can detect."""
     return estimate.audit is not None and not estimate.audit.verified
 
 
 def _of_chains(ess: float, rhat: float) -> tuple[str, str]:
-    return count(ess), f"{rhat:.3f}" if np.isfinite(rhat) else "-"  # one chain has none
+    return count(ess), f"{rhat:.3f}" if np.isfinite(rhat) else "-"  # undefined for one chain
 
 
 AXIS = "integrand"
@@ -209,7 +207,7 @@ TEXTS = ("note", "reason")
 
 
 def to_dataset(estimate: "Estimate", fields: tuple[str, ...]) -> "xarray.Dataset":
-    """Arrays over the integrands, under their names; texts as attributes."""
+    """Convert an estimate to a dataset: arrays over the integrands, and texts as attributes."""
     import xarray
 
     arrays = {
@@ -227,11 +225,11 @@ def to_dataset(estimate: "Estimate", fields: tuple[str, ...]) -> "xarray.Dataset
 
 
 def fields_of(dataset: "xarray.Dataset", fields: tuple[str, ...]) -> Mapping[str, Any]:
-    """What `to_dataset` was given, but for the candidates and the audit."""
+    """Read the fields of an estimate from a dataset, except for the candidates and the audit."""
     if AXIS not in dataset.dims or not set(fields) <= set(dataset.data_vars):
         raise ValueError(
-            f"a Dataset of {', '.join(map(str, dataset.data_vars)) or 'nothing'} is no estimate: give what "
-            "Estimate.to_dataset returned, or the group `steinax` of a file written by save."
+            f"a Dataset of {', '.join(map(str, dataset.data_vars)) or 'nothing'} is not an estimate: give "
+            "what Estimate.to_dataset returned, or the group `steinax` of a file written by save."
         )
     arrays = {field: np.asarray(dataset[field].values) for field in fields}
     names = {text: tuple(map(str, dataset.coords[text].values)) for text in (AXIS, "chosen")}
@@ -242,39 +240,39 @@ def fields_of(dataset: "xarray.Dataset", fields: tuple[str, ...]) -> Mapping[str
 
 
 def _along_axis(values: Any, ndim: int) -> np.ndarray:
-    """One integrand's numbers as arrays over one integrand."""
+    """Add the axis of integrands to the numbers of a single one."""
     array = np.asarray(values, dtype=np.float64)
     return array[..., None] if array.ndim < ndim else array
 
 
-LARGEST = 4e9  # bytes of a covariance
-BENT = 0.5  # standard errors off a straight line, one standard error away, that are too many
+LARGEST = 4e9  # the most bytes of a covariance
+BENT = 0.5  # standard errors: the largest deviation from linearity at one standard error
 
 
 def derive(
     functions: Mapping[str, Callable], names: tuple[str, ...], of: ChainStatistics
 ) -> ChainStatistics:
-    """Statistics of functions of means; NaN for the error of one that bends too much.
+    """Compute the statistics of functions of means; errors are NaN for functions far from linear.
 
     Args:
-        functions: each takes the means by name, those of a vector together.
-        names: of the means.
+        functions: functions of the means by name, those of a vector together.
+        names: the names of the means.
         of: the statistics of the means.
     """
     mean = np.atleast_1d(of.mean)
     batches = np.reshape(of.batches, (-1, len(mean)))
     spread = covariance(of.mcse, batches)
-    found = [_derive(h, names, mean, spread) for h in functions.values()]
-    value, error, slope = (np.array(part) for part in zip(*found, strict=True))
+    results = [_derive(h, names, mean, spread) for h in functions.values()]
+    value, error, slope = (np.array(column) for column in zip(*results, strict=True))
     used = slope != 0
     ess, rhat, freedom = map(np.atleast_1d, (of.ess, of.rhat, of.freedom))
-    least, fewest = (np.where(used, one, np.inf).min(axis=1) for one in (ess, freedom))
+    least, fewest = (np.where(used, array, np.inf).min(axis=1) for array in (ess, freedom))
     worst = np.where(used, rhat, -np.inf).max(axis=1, initial=1.0)
     return ChainStatistics(value, error, least, worst, fewest, batches @ slope.T)
 
 
 def covariance(error: AnyArray, batches: AnyArray) -> np.ndarray:
-    """The covariance of averages, from their standard errors and the batches of their series."""
+    """Compute the covariance of averages from their standard errors and the batches of their series."""
     error = np.atleast_1d(error)
     size = 8 * len(error) ** 2
     if size > LARGEST:
@@ -288,15 +286,15 @@ def covariance(error: AnyArray, batches: AnyArray) -> np.ndarray:
 def _derive(
     h: Callable, names: tuple[str, ...], mean: np.ndarray, spread: np.ndarray
 ) -> tuple[float, float, np.ndarray]:
-    """The value of h at the means, its standard error and its gradient."""
+    """Compute the value of h at the means, its standard error and its gradient."""
     place = {name: i for i, name in enumerate(names)}
 
     def of_vector(v: AnyArray) -> jax.Array:
         def mean(name: str) -> Any:
             if name in place:
                 return v[place[name]]
-            some = places(name, names)
-            return v[np.array(some)].reshape(shape_of([names[i] for i in some])) if some else None
+            rows = places(name, names)
+            return v[np.array(rows)].reshape(shape_of([names[i] for i in rows])) if rows else None
 
         value = jnp.asarray(h(ByName({}, names, mean)), v.dtype)
         if value.ndim:
@@ -318,28 +316,28 @@ def _derive(
 
 
 class Estimate(eqx.Module):
-    """Expectations with control variates, beside the plain ones: arrays over the integrands.
+    """Expectations with control variates and plain averages for comparison: arrays over the integrands.
 
     Attributes:
         value: the estimates.
-        mcse: their Monte Carlo standard errors; NaN where there is no honest one (see `reason`).
+        mcse: their Monte Carlo standard errors; NaN if there is no valid one (see `reason`).
         plain_value: the averages of f over all draws.
         plain_mcse: their Monte Carlo standard errors.
-        worth: how many times as many plain draws would be as accurate, (plain_mcse / mcse)^2.
+        worth: the gain in efficiency, (plain_mcse / mcse)^2: so many times the plain draws are as accurate.
         rhat: split R-hat of the residuals.
         residual_ess: effective sample sizes of the residuals.
         plain_ess: effective sample sizes of f itself.
         plain_rhat: split R-hat of f itself.
         batches: means of consecutive residuals, less `value`, (batch, k).
-        plain_batches: the same of f itself.
+        plain_batches: means of consecutive values of f, less `plain_value`, (batch, k).
         freedom: degrees of freedom of `mcse`, for intervals.
-        plain_freedom: those of `plain_mcse`.
-        names: of the integrands.
+        plain_freedom: degrees of freedom of `plain_mcse`.
+        names: the names of the integrands.
         chosen: the control variate that each integrand got.
         note: how it was fitted and used.
         reason: why there is no standard error, or None.
-        candidates: what was tried, if the choice was automatic: print it.
-        audit: whether the scores are those of the draws; None if nobody looked.
+        candidates: the table of candidates, if the choice was automatic: print it.
+        audit: whether the scores are those of the draws; None if that was not checked.
         references: the keys of the papers behind family, solver and split, for `citations`.
         heavy: the names of integrands whose draws have a tail so heavy that their mean may not exist.
 
@@ -374,14 +372,14 @@ class Estimate(eqx.Module):
 
     @property
     def ess(self) -> np.ndarray:
-        """How many independent draws would have plain averages as accurate: plain_ess * worth."""
+        """The number of independent draws whose plain averages would be as accurate: plain_ess * worth."""
         return np.asarray(self.plain_ess * self.worth)
 
     def interval(self, level: float = 0.95) -> np.ndarray:
-        r"""Intervals that cover the expectations with the given probability, (..., 2).
+        r"""Compute intervals that cover the expectations with the given probability, (..., 2).
 
         They are $\text{value} \pm t\,\text{mcse}$, with Student's quantile: the fewer the
-        effective draws, and the heavier the tails of what is left, the further they reach.
+        effective draws, and the heavier the tails of the residuals, the wider they are.
 
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 1))
@@ -391,15 +389,15 @@ class Estimate(eqx.Module):
         return _interval(self.value, self.mcse, t_quantile(level, self.freedom))
 
     def plain_interval(self, level: float = 0.95) -> np.ndarray:
-        """The same for the plain averages."""
+        """Compute intervals around the plain averages, (..., 2); see `interval`."""
         reach = t_quantile(level, self.plain_freedom)
         return _interval(self.plain_value, self.plain_mcse, reach)
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of the estimates' errors, (k, k): their standard errors and the batches' correlations.
+        """The covariance of the estimates, (k, k), from their standard errors and the batches' correlations.
 
-        Where there are tens of thousands, ask for that of some: `estimate[["a", "b"]].covariance`.
+        For tens of thousands of integrands, select some of them: `estimate[["a", "b"]].covariance`.
         """
         return covariance(self.mcse, self.batches)
 
@@ -408,16 +406,16 @@ class Estimate(eqx.Module):
         functions: Mapping[str, Callable[[Mapping[str, Any]], Any]]
         | Callable[[Mapping[str, Any]], Any],
     ) -> "Estimate":
-        r"""Differences, ratios and other functions of the expectations, with their own errors.
+        r"""Estimate differences, ratios and other functions of the expectations, with their errors.
 
         The error of $h(\mu)$ is $\sqrt{\nabla h^\top C\, \nabla h}$ with $C$ the covariance of the
-        estimates: the delta method. Where $h$ bends within two standard errors so far that this
-        means little, as a ratio does whose denominator may be zero, the error is NaN.
+        estimates: the delta method. If $h$ is far from linear within the errors, such as a ratio whose
+        denominator may be zero, the error is NaN.
 
         Args:
-            functions: by name, or one function, made of jax operations. Each is given the expectations
-                by the names of the integrands, and those of a vector by its own: `mean["theta[0]"]` is
-                a number and `mean["theta"]` an array.
+            functions: functions by name, or one function, made of jax operations. Each takes the
+                expectations by the names of the integrands, or of a vector: `mean["theta[0]"]` is a
+                number and `mean["theta"]` an array.
 
         >>> import numpy as np, steinax as sx
         >>> x = 2 + np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -429,15 +427,17 @@ class Estimate(eqx.Module):
         True
         """
         functions = {"f": functions} if callable(functions) else functions
-        better, plain = (derive(functions, self.names, one) for one in self._statistics())
+        better, plain = (derive(functions, self.names, stats) for stats in self._statistics())
         bent = [name for name, e in zip(functions, better.mcse, strict=True) if np.isnan(e)]
         why = f"{', '.join(bent)} is too far from linear within the errors" if bent else None
-        made = (f"from {', '.join(sorted(set(self.chosen)))}",) * len(functions)
-        found = beside(better, plain, tuple(functions), made, self.note, reason=why or self.reason)
-        return replace(found, audit=self.audit, references=references_of(self))
+        chosen = (f"from {', '.join(sorted(set(self.chosen)))}",) * len(functions)
+        result = from_statistics(
+            better, plain, tuple(functions), chosen, self.note, reason=why or self.reason
+        )
+        return replace(result, audit=self.audit, references=references_of(self))
 
     def to_dataset(self) -> "xarray.Dataset":
-        """As labelled arrays over the integrands, to be stored; `from_dataset` reads them back.
+        """Convert to labelled arrays over the integrands, to be stored; `from_dataset` reads them back.
 
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -449,9 +449,9 @@ class Estimate(eqx.Module):
         return to_dataset(self, ARRAYS)
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """The table as a data frame of pandas, a row for each integrand.
+        """Convert to a pandas data frame with a row for each integrand.
 
-        The columns are those of the printed table, by the names of the attributes: `value`, `mcse`,
+        The columns are those of the printed table, named like the attributes: `value`, `mcse`,
         `plain_value`, `plain_mcse`, `worth`, `ess` and `rhat`.
 
         >>> import numpy as np, steinax as sx
@@ -467,7 +467,7 @@ class Estimate(eqx.Module):
 
     @staticmethod
     def from_dataset(dataset: "xarray.Dataset") -> "Estimate":
-        """Read what `to_dataset` gave; candidates and audit are not stored."""
+        """Read an estimate from the result of `to_dataset`; candidates and audit are not stored."""
         return Estimate(**fields_of(dataset, ARRAYS))
 
     @staticmethod
@@ -481,16 +481,16 @@ class Estimate(eqx.Module):
     ) -> "Estimate":
         """Make an estimate from held-out residuals, whatever computed them.
 
-        The error bar is that of the residuals' series and of what they do not show: how far the fits move
-        from fold to fold. The estimate is not audited: see `audited` and `with_audit`.
+        The standard error has two parts: that of the series of residuals, and how far the fits move from
+        fold to fold. The estimate is not audited: see `audited` and `with_audit`.
 
         Args:
-            held: the residuals, (n, k), linearised where draws have weights.
+            held: the residuals, (n, k), linearised if draws have weights.
             f: the integrands on the same draws.
             chosen: the name of the control variate of each integrand.
             weights: importance weights of the draws, (chain, draw), for the plain averages.
-            candidates: what was tried.
-            references: the keys of the papers behind it, for `citations`.
+            candidates: the table of candidates.
+            references: the keys of the papers behind the method, for `citations`.
 
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 1))
@@ -507,23 +507,23 @@ class Estimate(eqx.Module):
         if held.reason is not None:
             better = replace(better, mcse=np.full_like(better.mcse, np.nan))
         plain = chain_statistics(linearised(f.values, weights))
-        found = beside(better, plain, f.names, chosen, held.note, held.reason, references)
+        result = from_statistics(better, plain, f.names, chosen, held.note, held.reason, references)
         columns = np.asarray(f.values, np.float64).reshape(-1, len(f.names))
         flags = zip(f.names, may_lack_mean(columns), strict=True)
         heavy = tuple(name for name, flag in flags if flag)
-        return replace(found, candidates=candidates, heavy=heavy)
+        return replace(result, candidates=candidates, heavy=heavy)
 
     def _statistics(self) -> tuple[ChainStatistics, ChainStatistics]:
-        """Of the residuals, and of f itself."""
+        """Return the statistics of the residuals, and those of f itself."""
         ours = (getattr(self, field) for field in _OURS)
         plain = (getattr(self, field) for field in _PLAIN)
         return ChainStatistics(*ours), ChainStatistics(*plain)
 
     def __getitem__(self, name: str | SupportsIndex | Sequence[str]) -> "Estimate":
-        """The estimate of one integrand, its arrays reduced to numbers, or of several, by name.
+        """Select the estimate of one integrand, with arrays reduced to numbers, or of several, by name.
 
         The name of a vector stands for all its elements: `est["theta"]` has `theta[0]`, `theta[1]` and so
-        on. A number is the place of an integrand, so that a loop over an estimate has them one by one.
+        on. A number is the index of an integrand, so that a loop over an estimate yields them one by one.
 
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 3))
@@ -534,33 +534,33 @@ class Estimate(eqx.Module):
         with suppress(TypeError):  # a name is no index
             name = self.names[index(cast(SupportsIndex, name))]
         names = [name] if isinstance(name, str) else list(cast(Sequence[str], name))
-        place = {one: i for i, one in enumerate(self.names)} if len(names) > 1 else {}
-        found = [[place[one]] if one in place else places(one, self.names) for one in names]
-        if not all(found):
-            unknown = names[found.index([])]
+        place = {key: i for i, key in enumerate(self.names)} if len(names) > 1 else {}
+        hits = [[place[key]] if key in place else places(key, self.names) for key in names]
+        if not all(hits):
+            unknown = names[hits.index([])]
             raise KeyError(f"no integrand is called {unknown!r}: there are {some_of(self.names)}.")
-        some = [i for one in found for i in one]
-        which = some[0] if isinstance(name, str) and name == self.names[some[0]] else some
+        rows = [i for hit in hits for i in hit]
+        which = rows[0] if isinstance(name, str) and name == self.names[rows[0]] else rows
         arrays = {
             field: np.asarray(_along_axis(getattr(self, field), 1 + (field in BATCHES))[..., which])
             for field in ARRAYS
         }
-        tried = None if self.candidates is None else self.candidates.of(some)
-        chosen = tuple(self.chosen[i] for i in some)
-        kept = tuple(self.names[i] for i in some)
+        tried = None if self.candidates is None else self.candidates.of(rows)
+        chosen = tuple(self.chosen[i] for i in rows)
+        kept = tuple(self.names[i] for i in rows)
         heavy = tuple(name for name in kept if name in self.heavy)
         labels = {"names": kept, "chosen": chosen, "heavy": heavy}
         return replace(self, candidates=tried, **labels, **arrays)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
-        r"""The difference of two estimates of the same integrands from independent runs.
+        r"""Subtract an estimate of the same integrands from an independent run.
 
-        Their errors are taken to be independent, as those of two models or of two samplers are, so they
-        add in quadrature, $\sqrt{\text{mcse}_1^2 + \text{mcse}_2^2}$; a missing one stays missing. For a
-        difference within one run use `derived`, which knows the correlation.
+        The errors are assumed to be independent, as those of two models or of two samplers are, so they
+        add in quadrature, $\sqrt{\text{mcse}_1^2 + \text{mcse}_2^2}$; a missing error stays missing. For a
+        difference within one run use `derived`, which accounts for the correlation.
 
         Args:
-            other: with the same names, in any order.
+            other: an estimate with the same names, in any order.
 
         >>> import numpy as np, steinax as sx
         >>> runs = [m + np.random.default_rng(m).normal(size=(4, 250, 1)) for m in (0, 1)]
@@ -587,66 +587,65 @@ class Estimate(eqx.Module):
         return html(self)
 
 
-def same_names(one: Estimate, other: Estimate) -> Estimate:
-    """The other estimate with its integrands in the order of the first; refused if they differ."""
-    if one.names == other.names:
-        return other
-    odd = sorted(set(one.names) ^ set(other.names))
+def same_names(first: Estimate, second: Estimate) -> Estimate:
+    """Return the second estimate with its integrands in the order of the first; raise if they differ."""
+    if first.names == second.names:
+        return second
+    odd = sorted(set(first.names) ^ set(second.names))
     if odd:
         raise ValueError(
             f"two estimates of different integrands: {some_of(odd, 5)} "
             "is in one of them. Choose those that both have, estimate[names], and for differences between "
             "integrands of one run use derived."
         )
-    return other[list(one.names)]
+    return second[list(first.names)]
 
 
-def same_draws(one: Estimate, other: Estimate) -> bool:
-    """Whether two estimates are of the same draws: their plain averages are equal, and not constant."""
-    ours, theirs = np.asarray(one.plain_batches), np.asarray(other.plain_batches)
+def same_draws(first: Estimate, second: Estimate) -> bool:
+    """Whether two estimates use the same draws: some non-constant integrand has equal plain batches."""
+    ours, theirs = np.asarray(first.plain_batches), np.asarray(second.plain_batches)
     if ours.shape != theirs.shape:
         return False
     same = (ours == theirs).all(axis=0) & (ours != 0).any(axis=0)
-    return bool(np.any(same & (np.asarray(one.plain_value) == np.asarray(other.plain_value))))
+    return bool(np.any(same & (np.asarray(first.plain_value) == np.asarray(second.plain_value))))
 
 
-def _difference(one: Estimate, other: Estimate) -> Estimate:
-    if same_draws(one, other):
+def _difference(new: Estimate, old: Estimate) -> Estimate:
+    if same_draws(new, old):
         raise ValueError(
             "both estimates are of the same draws, so their errors are not independent: estimate both "
             "functions in one call, and use derived for their difference."
         )
-    pairs = zip(one._statistics(), other._statistics(), strict=True)
+    pairs = zip(new._statistics(), old._statistics(), strict=True)
     better, plain = (_independent_difference(*pair) for pair in pairs)
-    chosen = (a if a == b else f"{a}; {b}" for a, b in zip(one.chosen, other.chosen, strict=True))
-    why = "; ".join(dict.fromkeys(why for why in (one.reason, other.reason) if why)) or None
+    chosen = (a if a == b else f"{a}; {b}" for a, b in zip(new.chosen, old.chosen, strict=True))
+    why = "; ".join(dict.fromkeys(why for why in (new.reason, old.reason) if why)) or None
     note = "difference of independent runs"
-    found = beside(better, plain, one.names, tuple(chosen), note, why)
-    audit = None if one.audit is None or other.audit is None else one.audit.merged(other.audit)
-    return replace(found, audit=audit, references=references_of((one, other)))
+    result = from_statistics(better, plain, new.names, tuple(chosen), note, why)
+    audit = None if new.audit is None or old.audit is None else new.audit.merged(old.audit)
+    return replace(result, audit=audit, references=references_of((new, old)))
 
 
-def _independent_difference(one: ChainStatistics, other: ChainStatistics) -> ChainStatistics:
-    """Statistics of a difference of independent averages, its degrees of freedom by Welch."""
-    error = np.hypot(one.mcse, other.mcse)
+def _independent_difference(new: ChainStatistics, old: ChainStatistics) -> ChainStatistics:
+    """Compute the statistics of a difference of independent averages, with Welch's degrees of freedom."""
+    error = np.hypot(new.mcse, old.mcse)
     scale = np.where(error > 0, error, 1.0)
-    parts = [
-        np.where(error > 0, (a.mcse / scale) ** 4, 0.5) / np.asarray(a.freedom)
-        for a in (one, other)
+    terms = [
+        np.where(error > 0, (a.mcse / scale) ** 4, 0.5) / np.asarray(a.freedom) for a in (new, old)
     ]
-    found = (
-        one.mean - other.mean,
+    fields = (
+        new.mean - old.mean,
         error,
-        np.minimum(one.ess, other.ess),
-        np.fmax(one.rhat, other.rhat),  # one chain has none
-        1 / (parts[0] + parts[1]),
-        np.concatenate([_sized(one), -_sized(other)]),
+        np.minimum(new.ess, old.ess),
+        np.fmax(new.rhat, old.rhat),  # undefined for one chain
+        1 / (terms[0] + terms[1]),
+        np.concatenate([_sized(new), -_sized(old)]),
     )
-    return ChainStatistics(*map(np.asarray, found))
+    return ChainStatistics(*map(np.asarray, fields))
 
 
 def _sized(of: ChainStatistics) -> np.ndarray:
-    """The batches in units in which their squares add up to that of the standard error."""
+    """Scale batches such that the sum of their squares is the squared standard error."""
     size = np.sqrt(np.square(of.batches).sum(axis=0))
     return np.asarray(of.batches / np.where(size > 0, size, 1.0) * of.mcse)
 
@@ -656,7 +655,7 @@ _PLAIN = tuple(f"plain_{field.removeprefix('residual_')}" for field in _OURS)
 ARRAYS = ("worth", *_OURS, *_PLAIN)
 
 
-def beside(
+def from_statistics(
     better: ChainStatistics,
     plain: ChainStatistics,
     names: tuple[str, ...],
@@ -665,7 +664,7 @@ def beside(
     reason: str | None = None,
     references: tuple[str, ...] = (),
 ) -> Estimate:
-    """The estimate from the statistics of what is left of f, beside those of f itself."""
+    """Make an estimate from the statistics of the residuals, and those of f itself."""
     if reason is None and np.any(np.isnan(better.mcse + plain.mcse) & np.isfinite(better.mean)):
         reason = (
             "there are fewer than 4 averaged draws in each chain; give longer chains to have one"

@@ -1,4 +1,4 @@
-"""Which candidates are tried: a grid on few draws, a search on more, and what a part chooses on many."""
+"""Search for candidates: a grid on few draws, a search on more, a preselection on a subset of many."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,6 +7,9 @@ from itertools import groupby
 
 import numpy as np
 
+from .._types import AnyArray
+from ..data import Integrands, Sample
+from ..solvers import CrossFitted, HeldOut
 from ._candidates import (
     DEGREE,
     DEGREES,
@@ -29,6 +32,7 @@ from ._candidates import (
     PART,
     PATIENCE,
     PENALTIES,
+    PERFECT,
     POLYNOMIAL_PENALTIES,
     ROUGH,
     SEVERAL_DIMENSIONS,
@@ -40,51 +44,56 @@ from ._candidates import (
     STATE_PENALTIES,
     STEPS,
     TAILS,
+    WEIGHED,
     WHOLE,
     WIDER,
     WIDEST,
+    WORST,
     Candidate,
     is_cheap,
     most_draws,
     polynomial,
     train_size,
 )
+from ._choice import Choice, choose
 from ._directions import along_directions, bent, directional, of_each_dimension
-from ._draws import AbstractDraws, RealDraws, SpaceDraws, Trial, for_those
+from ._draws import AbstractDraws, CandidateFit, RealDraws, SpaceDraws, for_those, integration
 
-# A length-scale, the integrands that asked for it, and the least variance that each has with it.
-type Seen = tuple[float, np.ndarray, np.ndarray]
+# A length-scale, the integrands that asked for it, and the least variance of each with it.
+type Tried = tuple[float, np.ndarray, np.ndarray]
 
 
-def trials(draws: AbstractDraws) -> Iterator[Trial]:
-    """Every candidate that is tried, plain Monte Carlo first.
+def candidate_fits(draws: AbstractDraws) -> Iterator[CandidateFit]:
+    """Fit every candidate, plain Monte Carlo first.
 
-    Nothing more is tried for an integrand once nothing is left of it.
+    An integrand gets no more candidates once its residual variance is down to `NOTHING`.
 
     Args:
-        draws: with the integrands.
+        draws: the draws, with the integrands.
     """
     best = np.full(draws.f.shape[1], np.inf)
-    for trial in _without_kernels(draws):
-        yield from noted([replace(trial, asked=best > NOTHING)], best)
+    for fit in _without_kernels(draws):
+        yield from recorded([replace(fit, asked=best > NOTHING)], best)
         if (best <= NOTHING).all():
             return
     if draws.size < 2 * len(draws.folds):
         return
-    open_ = best > NOTHING
-    found = with_kernels(draws, best) if draws.size <= WHOLE else _from_part(draws, best)
-    for trial in found:
-        yield replace(trial, asked=open_ if trial.asked is None else open_ & trial.asked)
+    unfinished = best > NOTHING
+    fits = with_kernels(draws, best) if draws.size <= WHOLE else _from_part(draws, best)
+    for fit in fits:
+        yield replace(fit, asked=unfinished if fit.asked is None else unfinished & fit.asked)
 
 
-def with_kernels(draws: AbstractDraws, best: np.ndarray, tune: bool = True) -> Iterator[Trial]:
-    """Candidates with a kernel, tried on all draws.
+def with_kernels(
+    draws: AbstractDraws, best: np.ndarray, tune: bool = True
+) -> Iterator[CandidateFit]:
+    """Fit candidates with a kernel to all draws.
 
     Args:
-        draws: with the integrands.
+        draws: the draws, with the integrands.
         best: the least variance of each integrand without a kernel, (k,).
-        tune: whether length-scales and penalties are looked for beyond those that go first; in few
-            dimensions they always are.
+        tune: whether to search for length-scales and penalties beyond the first candidates; in few
+            dimensions this is always done.
     """
     if isinstance(draws, SpaceDraws):
         yield from _of_space(draws)
@@ -103,7 +112,7 @@ def with_kernels(draws: AbstractDraws, best: np.ndarray, tune: bool = True) -> I
 
 
 def _starts(dim: int, tune: bool) -> tuple[Candidate, ...]:
-    """The kernels that go first. Without tuning those that take long are fewer."""
+    """Return the kernels to try first; without tuning, fewer of the expensive ones."""
     if dim < FEW_DIMENSIONS:
         return SPREAD
     if tune:
@@ -112,46 +121,46 @@ def _starts(dim: int, tune: bool) -> tuple[Candidate, ...]:
     return smooth + PAIRS_OF_PART
 
 
-def _from_part(draws: AbstractDraws, best: np.ndarray) -> Iterator[Trial]:
-    """What serves each integrand best on a part of the draws, fitted to more of them and used on all."""
-    part, least = draws.thinned(PART), np.full(len(best), np.inf)
-    deque(noted(_without_kernels(part), least), maxlen=0)
+def _from_part(draws: AbstractDraws, best: np.ndarray) -> Iterator[CandidateFit]:
+    """Select the best candidates on a subset of the draws, fit them to more draws and use them on all."""
+    subset, least = draws.thinned(PART), np.full(len(best), np.inf)
+    deque(recorded(_without_kernels(subset), least), maxlen=0)
     few = isinstance(draws, RealDraws) and draws.dim < FEW_DIMENSIONS
     matrices = MATRICES_IN_FEW_DIMENSIONS if few else MATRICES
     if draws.size > ONE_MATRIX:
         matrices = 1
-    found = with_kernels(part, least, tune=False)
+    fits = with_kernels(subset, least, tune=False)
     costly = [name for name in DEGREES if draws.cost(name) >= SEVERAL_DIMENSIONS]
-    wanted = shortlist(found, GROWS * best, matrices, costly)
-    parts: dict[int, AbstractDraws] = {}
+    wanted = shortlist(fits, GROWS * best, matrices, costly)
+    training_sets: dict[int, AbstractDraws] = {}
     for (kernel, *_), group in groupby(sorted(wanted, key=_factorisation), key=_factorisation):
         size = train_size(draws.size, draws.cost(kernel))
-        train = parts[size] = parts.get(size) or draws.thinned(size, TAILS)
-        these = list(group)
-        asked = np.any([wanted[candidate] for candidate in these], axis=0)
-        for trial in draws.from_part(these, train, asked):
-            yield replace(trial, asked=wanted[trial.candidate])
+        train = training_sets[size] = training_sets.get(size) or draws.thinned(size, TAILS)
+        candidates = list(group)
+        asked = np.any([wanted[candidate] for candidate in candidates], axis=0)
+        for fit in draws.from_part(candidates, train, asked):
+            yield replace(fit, asked=wanted[fit.candidate])
 
 
 def _factorisation(candidate: Candidate) -> tuple[str, float, float]:
-    """What candidates have in common that share one."""
+    """Return a key that is equal for candidates that share a factorisation."""
     return candidate.kernel, candidate.factor or 0.0, candidate.penalty
 
 
 def shortlist(
-    found: Iterable[Trial], most: np.ndarray, matrices: int, costly: Sequence[str] = ()
+    fits: Iterable[CandidateFit], most: np.ndarray, matrices: int, costly: Sequence[str] = ()
 ) -> dict[Candidate, np.ndarray]:
-    """The best candidates of each integrand, and which integrands each is for, (k,).
+    """Select the best candidates of each integrand, and the integrands that each is for, (k,).
 
     Args:
-        found: what was tried.
-        most: the variance that the best candidate may leave of each integrand, (k,).
-        matrices: how many factorisations there may be for an integrand.
-        costly: kernels that are taken only for an integrand that they serve best.
+        fits: the fits of all candidates.
+        most: the largest residual variance that the best candidate of an integrand may have, (k,).
+        matrices: the most factorisations for an integrand.
+        costly: expensive kernels, selected only for integrands for which they are the best.
     """
-    tried = [(trial.candidate, trial.open_variance) for trial in found]
+    tried = [(fit.candidate, fit.open_variance) for fit in fits]
     wanted: dict[Candidate, np.ndarray] = {}
-    variance = np.array([one for _, one in tried]).reshape(len(tried), len(most))
+    variance = np.array([variances for _, variances in tried]).reshape(len(tried), len(most))
     for i in np.flatnonzero(np.min(variance, axis=0, initial=np.inf) <= most):
         picked: dict[tuple[str, float, float], Candidate] = {}
         order = variance[:, i].argsort(kind="stable")
@@ -163,15 +172,15 @@ def shortlist(
     return wanted
 
 
-def noted(found: Iterable[Trial], best: np.ndarray) -> Iterator[Trial]:
-    """The same trials; the least variance of each integrand is written to an array, (k,)."""
-    for trial in found:
-        np.minimum(best, trial.open_variance, out=best)
-        yield trial
+def recorded(fits: Iterable[CandidateFit], best: np.ndarray) -> Iterator[CandidateFit]:
+    """Pass fits on, and write the least variance of each integrand to an array, (k,)."""
+    for fit in fits:
+        np.minimum(best, fit.open_variance, out=best)
+        yield fit
 
 
-def _without_kernels(draws: AbstractDraws) -> Iterator[Trial]:
-    """Plain Monte Carlo, and columns without a penalty, the fewest first."""
+def _without_kernels(draws: AbstractDraws) -> Iterator[CandidateFit]:
+    """Fit plain Monte Carlo, and columns without a penalty, the fewest first."""
     yield draws.plain()
     if isinstance(draws, SpaceDraws):
         for columns, kernel in draws.parts:
@@ -190,10 +199,10 @@ def _without_kernels(draws: AbstractDraws) -> Iterator[Trial]:
         yield from _in_many_dimensions(draws)
 
 
-def _in_many_dimensions(draws: RealDraws) -> Iterator[Trial]:
-    """Where a kernel of all coordinates is too coarse: single dimensions, and directions.
+def _in_many_dimensions(draws: RealDraws) -> Iterator[CandidateFit]:
+    """Fit functions of single dimensions and directions, where a kernel of all coordinates is too coarse.
 
-    Draws with weights have no directions.
+    Directions are not tried if draws have weights.
     """
     for degree in range(DEGREE, 1, -1):
         operations = len(draws.folds) * draws.size * (degree * float(draws.dim)) ** 2
@@ -202,40 +211,40 @@ def _in_many_dimensions(draws: RealDraws) -> Iterator[Trial]:
         if degree * draws.dim <= draws.train / 2 and operations <= OPERATIONS:
             yield from filter(None, [of_each_dimension(draws, degree)])
             break
-    if draws.root is None:
+    if draws.weights is None:
         along = along_directions(draws)
         yield from along
-        some = bent(along)
-        if some.any() and draws.affords(1):
-            yield directional(draws, some)
+        selected = bent(along)
+        if selected.any() and draws.affords(1):
+            yield directional(draws, selected)
 
 
-def _survey(draws: RealDraws) -> Iterator[Trial]:
-    """Every candidate of the grids. A length-scale beyond a grid is for the integrands that asked for it."""
+def _survey(draws: RealDraws) -> Iterator[CandidateFit]:
+    """Fit every candidate of the grids, and length-scales beyond a grid for integrands that ask for them."""
     everyone = np.ones(draws.f.shape[1], bool)
     for grid in GRIDS:
-        seen: list[Seen] = []
+        tried: list[Tried] = []
         least = draws.least_factor(grid.kernel)
         waiting = [(factor, everyone) for factor in grid.factors if factor >= least]
         names = draws.polynomials(grid.degrees)
         while waiting:
             factor, asked = waiting.pop(0)
             best = np.full(len(asked), np.inf)
-            found = draws.with_kernel(grid.kernel, factor, PENALTIES, names)
-            yield from noted(for_those(found, asked), best)
-            seen.append((factor, asked, best))
+            fits = draws.with_kernel(grid.kernel, factor, PENALTIES, names)
+            yield from recorded(for_those(fits, asked), best)
+            tried.append((factor, asked, best))
             if not waiting:
-                waiting = _beyond(seen, least)
+                waiting = _beyond(tried, least)
 
 
-def _beyond(seen: list[Seen], least: float) -> list[tuple[float, np.ndarray]]:
-    """The next length-scales, and the integrands whose best lies on the edge of what they tried."""
-    if not seen:
+def _beyond(tried: list[Tried], least: float) -> list[tuple[float, np.ndarray]]:
+    """Return the next length-scales, and the integrands whose best is at the edge of those tried."""
+    if not tried:
         return []
-    factors, asked, variance = (np.array(part) for part in zip(*seen, strict=True))
-    tried = np.where(asked, factors[:, None], np.nan)
+    factors, asked, variance = (np.array(column) for column in zip(*tried, strict=True))
+    factors_tried = np.where(asked, factors[:, None], np.nan)
     best = factors[variance.argmin(axis=0)]
-    low, high = np.fmin.reduce(tried), np.fmax.reduce(tried)
+    low, high = np.fmin.reduce(factors_tried), np.fmax.reduce(factors_tried)
     shorter = np.where((best == low) & (low / 2 >= least), low / 2, np.nan)
     longer = np.where((best == high) & (2 * high <= WIDEST), 2 * high, np.nan)
     return [
@@ -246,38 +255,38 @@ def _beyond(seen: list[Seen], least: float) -> list[tuple[float, np.ndarray]]:
 
 
 class Search:
-    """Candidates with a kernel, on all draws: one factorisation for each that is tried.
+    """Search for candidates with a kernel on all draws, with one factorisation for each.
 
-    A few that differ widely go first: among them is one not far from the best for most integrands. After that
-    each integrand asks for neighbours of what serves it best: a smaller penalty, another length-scale,
-    or a larger penalty. Each sees only what it asked for itself, so that its estimate does not depend on
-    the other integrands; what several ask for at once is tried once.
+    A few widely different candidates are tried first: for most integrands one of them is close to the best.
+    Then each integrand asks for neighbours of its best candidate: a smaller penalty, another length-scale,
+    or a larger penalty. Each uses only the candidates it asked for, so that its estimate does not depend on
+    the other integrands; a candidate that several ask for at once is fitted once.
 
     Args:
-        draws: all of them.
+        draws: all draws.
         best: the least variance of each integrand without a kernel, (k,).
-        open_: the integrands of which something is left, (k,).
+        unfinished: the integrands whose residual variance is above `NOTHING`, (k,).
     """
 
-    def __init__(self, draws: RealDraws, best: np.ndarray, open_: np.ndarray):
-        self.draws, self.open = draws, open_
+    def __init__(self, draws: RealDraws, best: np.ndarray, unfinished: np.ndarray):
+        self.draws, self.open = draws, unfinished
         self.asked: dict[Candidate, np.ndarray] = {}
         self.best = np.log(best)
         self.leading: list[Candidate | None] = [None] * len(best)
-        self.move: list[tuple[float, float] | None] = [None] * len(best)  # the last one
-        self.came: list[tuple[float, float] | None] = [None] * len(best)  # that led to the best
-        self.idle = np.zeros(len(best), int)  # steps in a row that did not help
+        self.move: list[tuple[float, float] | None] = [None] * len(best)  # the last move
+        self.came: list[tuple[float, float] | None] = [None] * len(best)  # the move to the best
+        self.idle = np.zeros(len(best), int)  # consecutive steps without an improvement
 
-    def first(self, starts: Iterable[Candidate]) -> Iterator[Trial]:
-        """Try what goes first, for all integrands; the columns of these candidates are not looked at."""
+    def first(self, starts: Iterable[Candidate]) -> Iterator[CandidateFit]:
+        """Fit the first candidates to all unfinished integrands, ignoring the columns of the candidates."""
         for candidate in filter(self.allows, starts):
             yield from self.step(candidate, self.open.copy())
 
-    def tune(self, more: Iterable[Candidate]) -> Iterator[Trial]:
-        """Try what goes next, and then neighbours.
+    def tune(self, more: Iterable[Candidate]) -> Iterator[CandidateFit]:
+        """Fit further candidates, and then neighbours of the best.
 
         Args:
-            more: what goes next, for integrands of which the first leave much of the variance.
+            more: further candidates, for integrands whose residual variance is still large.
         """
         hard = self.open & (self.best > np.log(HARD))  # integrands have variance 1
         smooth = hard & (self.best < np.log(ROUGH))
@@ -291,15 +300,15 @@ class Search:
             for candidate, asked in self.next().items():
                 yield from self.step(candidate, asked)
 
-    def step(self, candidate: Candidate, asked: np.ndarray) -> Iterator[Trial]:
-        """Try a kernel for some integrands, with every polynomial that goes with it."""
+    def step(self, candidate: Candidate, asked: np.ndarray) -> Iterator[CandidateFit]:
+        """Fit a kernel to some integrands, with every polynomial that it is combined with."""
         self.asked[candidate] = asked | self.asked.get(candidate, False)
         least = np.full(len(asked), np.inf)
         names = self.draws.polynomials(DEGREES[candidate.kernel])
-        found = self.draws.with_kernel(
+        fits = self.draws.with_kernel(
             candidate.kernel, candidate.factor, (candidate.penalty,), names
         )
-        yield from noted(for_those(found, asked), least)
+        yield from recorded(for_those(fits, asked), least)
         with np.errstate(divide="ignore"):
             variance = np.log(least)
         for i in np.flatnonzero(variance < self.best):
@@ -310,37 +319,82 @@ class Search:
         self.open &= self.best > np.log(NOTHING)
 
     def next(self) -> dict[Candidate, np.ndarray]:
-        """The next candidates, and the integrands that ask for them, (k,)."""
+        """Return the next candidates, and the integrands that ask for each, (k,)."""
         wanted: dict[Candidate, np.ndarray] = {}
         for i in np.flatnonzero(self.open & (self.idle < PATIENCE)):
-            new = self._next(int(i))
-            if new is not None:
-                wanted.setdefault(new, np.zeros(len(self.best), bool))[i] = True
+            neighbour = self._next(int(i))
+            if neighbour is not None:
+                wanted.setdefault(neighbour, np.zeros(len(self.best), bool))[i] = True
         return wanted
 
     def _next(self, i: int) -> Candidate | None:
-        """The neighbour that one integrand asks for; none if its best candidate has no kernel."""
+        """Return the neighbour that an integrand asks for; None if its best candidate has no kernel."""
         leading, came = self.leading[i], self.came[i]
         if leading is None:
             return None
         for move in MOVES if came is None else (came, *MOVES):
-            new = leading.moved(move)
-            if self.allows(new) and not (new in self.asked and self.asked[new][i]):
+            neighbour = leading.moved(move)
+            if self.allows(neighbour) and not (
+                neighbour in self.asked and self.asked[neighbour][i]
+            ):
                 self.move[i] = move
-                return new
+                return neighbour
         return None
 
     def allows(self, candidate: Candidate) -> bool:
-        """Whether its functions have a variance, and its penalty is neither too large nor too small."""
+        """Whether a candidate's functions have finite variance, and its penalty is within its limits."""
         assert candidate.factor is not None
         shortest = self.draws.least_factor(candidate.kernel)
         return candidate.factor >= shortest and LEAST_PENALTY <= candidate.penalty <= 1
 
 
-def _of_space(draws: SpaceDraws) -> Iterator[Trial]:
-    """The kernels of a space at each penalty."""
+def _of_space(draws: SpaceDraws) -> Iterator[CandidateFit]:
+    """Fit the kernels of a space with each penalty."""
     penalties = STATE_PENALTIES if draws.discrete else SPACE_PENALTIES
     for columns, kernel in draws.parts:
         if kernel:
             names = ("", columns) if columns else ("",)
             yield from draws.with_kernel(kernel, None, penalties, names)
+
+
+def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice, AbstractDraws]:
+    """Fit candidates to the draws, and choose a mixture for each integrand.
+
+    Args:
+        wanted: the integrands.
+        sample: the draws and scores.
+        ess: the effective sample sizes of the integrands, (k,).
+    """
+    task = integration(wanted, sample, ess)
+    draws, scale = task.draws, task.scale
+    choice = choose(candidate_fits(draws), task.autocorrelation, draws.folds)
+    held, plain = choice.held, choice.mixture[0] == 1
+    straight = ", a funnel straightened" if draws.straightened else ""
+    tried = f"chosen among {len(choice.candidates)} candidates"
+    note = f"{tried}, cross-fitted in {len(draws.folds)} folds{straight}"
+    residual = np.where(plain, task.f, held.residual * scale)  # exactly the plain values
+    held = HeldOut(residual, note, folds=draws.folds, unseen=held.unseen * scale**2)
+    return replace(choice, held=held), draws
+
+
+def for_all(
+    wanted: Integrands, sample: Sample, ess: AnyArray
+) -> tuple[CrossFitted, Candidate, str]:
+    """Choose one candidate for all integrands; return its fit, the candidate, and a note on the choice.
+
+    Among the candidates that make no integrand much worse it has the least residual variance relative to
+    the plain one, in the geometric mean over integrands. A candidate that interpolates smooth integrands
+    perfectly can multiply the variance of others by thousands.
+    """
+    if sample.size > WEIGHED:
+        raise ValueError(
+            f"{sample.size} draws: weights are chosen without a family for up to {WEIGHED}. Give one, such "
+            "as weigh(sample, Polynomial(2)), or thin the draws."
+        )
+    choice, draws = automatic(wanted, sample, ess)
+    differs = np.array([candidate.own for candidate in choice.candidates])
+    left = np.where(np.isfinite(choice.left), choice.left, np.inf)  # usable or not
+    mean = np.log(np.maximum(left, PERFECT)).mean(axis=1)
+    serves = (left.max(axis=1) <= WORST) & ~differs
+    candidate = choice.candidates[int(np.argmin(np.where(serves, mean, np.inf)))]
+    return draws.fitted(candidate), candidate, choice.held.note

@@ -1,4 +1,4 @@
-"""Cross-fitting and holding out: the folds, and how far fits move between them."""
+"""Splits of the draws: cross-fitting, holding out and in-sample fits."""
 
 import abc
 from dataclasses import replace
@@ -8,53 +8,15 @@ from typing import ClassVar
 import equinox as eqx
 import numpy as np
 
-from .._types import AnyArray, Key, Values
+from .._types import AnyArray, Key
 from ..chains import linearised
-from ..solvers import AbstractSolver, Folds, HeldOut, Problem
-
-
-def moves(rest: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:
-    r"""How the fits that leave out one fold each move, beyond what averages do: (..., fold, k).
-
-    The intercept $c_B$ of the fit without fold $B$ estimates $E f$ too. If the control variate hardly
-    depended on single draws, leaving out $B$ would move it by $-h_B$ with $h_B = \frac{n_B}{n}
-    (\bar r_B - c_B)$, where $\bar r_B$ is the mean of $f - g$ on $B$, and the standard error of that
-    series would tell all. A fit that nearly interpolates depends on the few draws far from the
-    others. Then the series is small on all draws that were seen, and what it moves by,
-
-    $$ u_B = c_B - \bar c + h_B - \bar h , $$
-
-    is not. As in the jackknife, $\sum_B u_B^2$ is the variance that this adds to the estimate.
-
-    Args:
-        rest: f - g on every draw, g fitted to the other folds, (..., n, k).
-        intercepts: $c_B$, (..., fold, k).
-        folds: where each starts and stops.
-    """
-    rest = np.asarray(rest, np.float64)
-    start, stop = np.array(folds).T
-    means = np.add.reduceat(rest, start, axis=-2) / (stop - start)[:, None]
-    return moves_of_means(means, intercepts, folds)
-
-
-def moves_of_means(means: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:
-    r"""The same from the means $\bar r_B$ of $f - g$ on each fold, (..., fold, k)."""
-    start, stop = np.array(folds).T
-    share = ((stop - start) / stop[-1])[:, None]
-    intercepts = np.asarray(intercepts, np.float64)
-    moved = intercepts + share * (means - intercepts)
-    return moved - moved.mean(axis=-2, keepdims=True)
-
-
-def instability(rest: Values, intercepts: AnyArray, folds: Folds) -> np.ndarray:
-    r"""The variance $\sum_B u_B^2$ that the fits' moves add to the estimate, (k,)."""
-    return (moves(rest, intercepts, folds) ** 2).sum(axis=0)
+from ..solvers import AbstractSolver, Folds, HeldOut, Problem, instability
 
 
 class AbstractSplit(eqx.Module):
-    """Which draws a control variate is fitted to, and on which it is used.
+    """Split that decides which draws a control variate is fitted to, and on which it is used.
 
-    The split owns the standard error: a series on which g was fitted has none that is honest.
+    It also decides whether there is a standard error: there is no valid one on draws that g was fitted to.
 
     >>> isinstance(CrossFit(), AbstractSplit)
     True
@@ -64,15 +26,15 @@ class AbstractSplit(eqx.Module):
     def control(
         self, problem: Problem, chains: int, solver: AbstractSolver, key: Key | None = None
     ) -> HeldOut:
-        """Fit, and take the control variates away from f.
+        """Fit the control variates, and subtract them from f.
 
-        Where draws have weights the residuals are linearised, so that their plain average is the
-        weighted one.
+        If draws have weights the residuals are linearised, so that their plain average is the weighted
+        one.
         """
 
 
 class InSample(AbstractSplit):
-    """Fit and average on the same draws: the smallest error for very few draws, but unknown.
+    """Fit and average on the same draws: accurate for very few draws, but with unknown error.
 
     >>> InSample()
     InSample()
@@ -87,15 +49,15 @@ class InSample(AbstractSplit):
             "in-sample, the control variate was fitted to the draws it is averaged over; use CrossFit() "
             "to have one"
         )
-        residual = linearised(np.asarray(problem.f - values), problem.root)
+        residual = linearised(np.asarray(problem.f - values), problem.weights)
         return HeldOut(residual, solution.note, reason=why)
 
 
 class HoldOut(AbstractSplit):
-    """Fit to the first part of every chain, and average over the rest.
+    """Fit to the first part of every chain, and average over the remaining draws.
 
     Args:
-        fraction: of each chain that is fitted to.
+        fraction: the fraction of each chain that is fitted to.
 
     >>> HoldOut(0.5)
     HoldOut(fraction=0.5)
@@ -120,18 +82,18 @@ class HoldOut(AbstractSplit):
         solution = solver.solve(problem.take(index[:, :cut].ravel()), key)
         held = problem.take(index[:, cut:].ravel())
         values = solution.evaluate(held.x, held.score)
-        return HeldOut(linearised(np.asarray(held.f - values), held.root), solution.note)
+        return HeldOut(linearised(np.asarray(held.f - values), held.weights), solution.note)
 
 
 class CrossFit(AbstractSplit):
-    """Fit to all draws but one fold's and use it on that fold, for each fold in turn.
+    """Fit to all draws outside a fold and use the fit on that fold, for each fold in turn.
 
     Folds are whole chains, or contiguous blocks of chains, never scattered draws: neighbours in a
     chain resemble each other, and a fit to one would be a fit to the other.
 
     Args:
-        folds: how many. By default whole chains when there are 8 or more (at most 10 groups of
-            them); otherwise blocks that divide each chain equally, 8 or a few more in all.
+        folds: the number of folds. By default folds are whole chains if there are 8 or more (at most 10
+            groups of them); otherwise blocks that divide each chain equally, 8 or a few more in all.
 
     >>> CrossFit().boundaries(chains=4, length=250)[:3]
     ((0, 125), (125, 250), (250, 375))
@@ -147,7 +109,7 @@ class CrossFit(AbstractSplit):
             raise ValueError(f"CrossFit({self.folds}): at least two folds are needed.")
 
     def boundaries(self, chains: int, length: int) -> Folds:
-        """Where each fold starts and stops among all draws, chains one after the other."""
+        """Return the start and stop of each fold among all draws, chains concatenated."""
         n = chains * length
         folds = self.folds
         if folds is None:
@@ -161,7 +123,7 @@ class CrossFit(AbstractSplit):
             raise ValueError(f"{folds} folds of {n} draws: use fewer folds, or more draws.")
         if folds <= chains:
             groups = np.array_split(np.arange(chains), folds)
-            return tuple((int(g[0]) * length, int(g[-1] + 1) * length) for g in groups)
+            return tuple((int(group[0]) * length, int(group[-1] + 1) * length) for group in groups)
         edges = np.linspace(0, n, folds + 1).round().astype(int)
         return tuple((int(a), int(b)) for a, b in pairwise(edges))
 
@@ -169,12 +131,12 @@ class CrossFit(AbstractSplit):
         self, problem: Problem, chains: int, solver: AbstractSolver, key: Key | None = None
     ) -> HeldOut:
         folds = self.boundaries(chains, problem.x.shape[0] // chains)
-        return with_moves(solver.crossfit(problem, folds, key), problem.root)
+        return with_moves(solver.crossfit(problem, folds, key), problem.weights)
 
 
-def with_moves(held: HeldOut, root: AnyArray | None) -> HeldOut:
-    """Residuals of a cross-fit, linearised, with the variance that the moves of its fits add."""
-    residual, unseen = linearised(np.asarray(held.residual), root), None
+def with_moves(held: HeldOut, weights: AnyArray | None) -> HeldOut:
+    """Linearise the residuals of a cross-fit, and add the variance due to the moves of its fits."""
+    residual, unseen = linearised(np.asarray(held.residual), weights), None
     assert held.folds is not None
     if held.intercepts is not None:
         unseen = instability(residual, held.intercepts, held.folds)

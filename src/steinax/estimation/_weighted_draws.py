@@ -1,4 +1,4 @@
-"""Draws with weights that average as control variates do."""
+"""Weighted draws, whose weighted averages are estimates with control variates."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,40 +10,35 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from .._precision import precision
-from .._progress import progress
-from .._show import counted, describe
+from .._numerics import precision
+from .._show import counted, describe, progress
 from .._types import AnyArray, Key, Series
-from ..auditing import AuditReport
+from ..auditing import AuditMode, AuditReport, audited
 from ..chains import ChainStatistics, chain_statistics, controlled_statistics, linearised
 from ..citing import references_of
-from ..data import Integrands, Sample, Stream, integrands
-from ..data._integrands import IntegrandSpec
-from ..data._sample import space_family
+from ..data import Integrands, IntegrandSpec, Sample, Stream, integrands, space_family
 from ..families import AbstractFamily, AbstractLinearFamily
-from ..fitting import prepare
 from ..objectives import AbstractPenalty
-from ..solvers import CrossFitted, Exact
-from ..solvers._base import random_key
-from ._audited import AuditMode, audited, noted, with_audit
-from ._blocks import nothing
-from ._choice import for_all
-from ._result import Estimate, beside
+from ..solvers import CrossFitted, Exact, prepare, random_key
+from ._blocks import no_integrands
+from ._estimate import noted, with_audit
+from ._result import Estimate, from_statistics
+from ._search import for_all
 from ._splits import CrossFit, with_moves
 
 if TYPE_CHECKING:
     import xarray
 
 
-SURE = 3.0  # standard errors from zero that a variance, or a denominator, should be
+SURE = 3.0  # standard errors: how far from zero a variance or a denominator must be
 
 
 def standard_deviation(f: Series, first: AnyArray, second: AnyArray) -> tuple[Series, Series]:
-    r"""An integrand whose expectation is the standard deviation of f, and one for its variance.
+    r"""Linearise the standard deviation of f: return an integrand for it, and one for the variance.
 
-    With $m_1, m_2$ the expectations of $f$ and $f^2$, and $\sigma^2 = m_2 - m_1^2$, that of
-    $\sigma + (f^2 - m_2 - 2 m_1 (f - m_1)) / 2 \sigma$ is $\sigma$ and has, to first order, its error.
-    Where $\sigma^2$ is not positive, $\sigma = 1$ is taken, and means nothing.
+    With $m_1, m_2$ the expectations of $f$ and $f^2$, and $\sigma^2 = m_2 - m_1^2$, the expectation of
+    $\sigma + (f^2 - m_2 - 2 m_1 (f - m_1)) / 2 \sigma$ is $\sigma$, with its error to first order.
+    If $\sigma^2$ is not positive, $\sigma = 1$ is used, and the result is meaningless.
 
     Args:
         f: the values, (chain, draw, k).
@@ -57,14 +52,14 @@ def standard_deviation(f: Series, first: AnyArray, second: AnyArray) -> tuple[Se
 
 
 def ratio(above: Series, below: AnyArray, top: AnyArray, bottom: AnyArray) -> Series:
-    r"""An integrand whose expectation is a ratio of expectations.
+    r"""Linearise a ratio of expectations: return an integrand whose expectation is the ratio.
 
-    With $m_f, m_g$ the two and $\rho = m_f / m_g$, it is $\rho + (f - m_f - \rho\, (g - m_g)) / m_g$.
-    Where $m_g$ is zero, one is taken, and means nothing.
+    With expectations $m_f, m_g$ and $\rho = m_f / m_g$, it is $\rho + (f - m_f - \rho\, (g - m_g)) / m_g$.
+    If $m_g$ is zero, one is used instead, and the result is meaningless.
 
     Args:
         above: the values of f, (chain, draw, k).
-        below: those of g, as many or one.
+        below: the values of g, as many or one.
         top: $m_f$, (k,).
         bottom: $m_g$.
     """
@@ -74,59 +69,61 @@ def ratio(above: Series, below: AnyArray, top: AnyArray, bottom: AnyArray) -> Se
 
 
 class Quantiles:
-    r"""The inverse of the weighted distribution functions $F(x) = \sum_i w_i 1\{f_i \le x\}$.
+    r"""Quantiles by inverting the weighted distribution functions $F(x) = \sum_i w_i 1\{f_i \le x\}$.
 
-    Negative weights make $F$ fall in places. Sorting its values makes it monotone, and brings it
-    nearer to any monotone one (Chernozhukov, Fernández-Val and Galichon, Biometrika 2009). Between
-    draws it is interpolated; beyond the first and the last of them it is NaN.
+    With negative weights $F$ decreases in places. Sorting its values makes it monotone, and closer to
+    any monotone function (Chernozhukov, Fernández-Val and Galichon, Biometrika 2009). Between draws it
+    is interpolated; beyond the first and the last draw it is NaN.
 
     Args:
-        values: of the integrands, (chain, draw, k).
-        weights: of the draws, (chain, draw), with sum 1.
-        levels: at which the quantiles are wanted, (q,); all arrays below are over k times q.
+        values: the values of the integrands, (chain, draw, k).
+        weights: the weights of the draws, (chain, draw), with sum 1.
+        levels: the levels of the quantiles, (q,); all attributes are over k times q.
     """
 
     def __init__(self, values: Series, weights: AnyArray, levels: np.ndarray):
-        self.levels = np.tile(levels, values.shape[-1])
-        self.repeated = np.repeat(values, len(levels), axis=-1)
+        self.levels: np.ndarray = np.tile(levels, values.shape[-1])
+        self.repeated: np.ndarray = np.repeat(values, len(levels), axis=-1)
         flat = values.reshape(weights.size, -1)
         order = np.argsort(flat, axis=0, kind="stable")
-        own = weights.ravel()[order]
-        heights = np.sort(np.cumsum(own, axis=0) - own / 2, axis=0)
+        ordered_weights = weights.ravel()[order]
+        heights = np.sort(np.cumsum(ordered_weights, axis=0) - ordered_weights / 2, axis=0)
+        self.ordered: np.ndarray
+        self.heights: np.ndarray
         self.ordered, self.heights = (
-            np.repeat(one, len(levels), axis=-1)
-            for one in (np.take_along_axis(flat, order, axis=0), heights)
+            np.repeat(array, len(levels), axis=-1)
+            for array in (np.take_along_axis(flat, order, axis=0), heights)
         )
-        self.value = self.at(self.levels)
+        self.value: np.ndarray = self.at(self.levels)
 
     def at(self, levels: np.ndarray) -> np.ndarray:
-        """The quantiles at other levels."""
+        """Compute the quantiles at other levels, one for each."""
         columns = zip(levels, self.heights.T, self.ordered.T, strict=True)
         return np.array([np.interp(q, x, y, left=np.nan, right=np.nan) for q, x, y in columns])
 
     def indicators(self) -> np.ndarray:
-        """Whether a draw lies below the quantile: series of mean q, but for the jumps of F."""
+        """Return whether each draw is below the quantile: series of mean q, up to the jumps of F."""
         return (self.repeated <= self.value).astype(self.repeated.dtype)
 
     def error(self, of_levels: np.ndarray, ess: np.ndarray) -> np.ndarray:
-        """The standard error of F over its slope: half the distance of quantiles that far apart.
+        """Compute the standard errors of the quantiles: the standard error of F over its slope.
 
-        That near, few draws lie between them. So the slope is taken over a wider distance, that of
-        Hall and Sheather (J. R. Stat. Soc. B, 1988).
+        Few draws lie within one standard error of a quantile, so the slope is computed over the wider
+        distance of Hall and Sheather (J. R. Stat. Soc. B, 1988).
 
         Args:
             of_levels: the standard errors of F at the quantiles.
             ess: effective sample sizes of the indicators.
         """
         wide = np.maximum(
-            of_levels, [_bandwidth(*one) for one in zip(self.levels, ess, strict=True)]
+            of_levels, [_bandwidth(*pair) for pair in zip(self.levels, ess, strict=True)]
         )
         distance = self.at(self.levels + wide) - self.at(self.levels - wide)
         return distance / 2 * of_levels / wide
 
 
 def levels_of(q: float | int | Sequence[float] | AnyArray) -> np.ndarray:
-    """The levels of quantiles, one or many, as an array; refused unless between 0 and 1."""
+    """Convert the levels of quantiles, one or many, to an array; raise unless between 0 and 1."""
     levels = np.atleast_1d(np.asarray(q, dtype=float))
     if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
         raise ValueError(f"levels {q}: give numbers between 0 and 1, such as [0.05, 0.5, 0.95].")
@@ -134,7 +131,7 @@ def levels_of(q: float | int | Sequence[float] | AnyArray) -> np.ndarray:
 
 
 def _bandwidth(q: float, ess: float) -> float:
-    """How far to look to either side of the level q for the slope of a quantile function."""
+    """Compute the half-width in levels over which the slope of a quantile function is computed at q."""
     normal = NormalDist()
     place = normal.inv_cdf(q)
     curvature = 1.5 * normal.pdf(place) ** 2 / (2 * place**2 + 1)
@@ -146,14 +143,14 @@ HDI = "the ends of a narrowest interval have none; quantiles do, by quantile(f, 
 
 
 def narrowest(values: Series, weights: AnyArray, prob: float) -> np.ndarray:
-    """The ends of the narrowest interval of a probability, (2 k,); NaN if the draws are too few.
+    """Compute the ends of the narrowest interval of a given probability, (2 k,); NaN if draws are too few.
 
-    The width is linear between levels at which either end is at a draw, so the least is at one of them.
+    The width is linear between the levels at which an end is at a draw, so its minimum is at one of these.
 
     Args:
-        values: of the integrands, (chain, draw, k).
-        weights: of the draws, (chain, draw), with sum 1.
-        prob: that the interval has.
+        values: the values of the integrands, (chain, draw, k).
+        weights: the weights of the draws, (chain, draw), with sum 1.
+        prob: the probability of the interval.
     """
     curves, ends = Quantiles(values, weights, np.array([0.5])), []
     for heights, ordered in zip(curves.heights.T, curves.ordered.T, strict=True):
@@ -169,12 +166,12 @@ def narrowest(values: Series, weights: AnyArray, prob: float) -> np.ndarray:
 
 
 def systematic(weights: np.ndarray, count: int, uniform: float) -> np.ndarray:
-    """Systematic resampling: each draw as often as its weight says, rounded up or down.
+    """Resample systematically: each draw as often as its weight implies, rounded up or down.
 
     Args:
-        weights: none below zero, (n,).
-        count: how many indices.
-        uniform: a number from 0 to 1, drawn at random.
+        weights: non-negative weights of the draws, (n,).
+        count: the number of indices to return.
+        uniform: a random number from 0 to 1.
     """
     total = np.cumsum(weights)
     places = (np.arange(count) + uniform) / count * total[-1]
@@ -182,7 +179,7 @@ def systematic(weights: np.ndarray, count: int, uniform: float) -> np.ndarray:
 
 
 class Resampled(NamedTuple):
-    """Draws of equal weight, and where each of them stood."""
+    """Draws of equal weight, with the chain and draw index of each."""
 
     draws: np.ndarray  # (n, dim)
     chain: np.ndarray  # (n,)
@@ -190,26 +187,26 @@ class Resampled(NamedTuple):
 
 
 class WeightedDraws(eqx.Module):
-    r"""Draws with weights: one fit for means, standard deviations, ratios and quantiles.
+    r"""Weighted draws: one fit for means, standard deviations, ratios and quantiles.
 
-    A control variate from a linear family is linear in $f$, and so is the average of what it
-    leaves. The estimate is therefore a weighted average of $f$ itself,
+    A control variate from a linear family is linear in $f$, and so is the average of its residuals.
+    The estimate is therefore a weighted average of $f$ itself,
 
     $$ \frac1n \sum_i f(x_i) - g_{-i}(x_i) = \sum_i w_i f(x_i), \qquad \sum_i w_i = 1, $$
 
-    with weights $w$ that know the draws and their scores, but not $f$. Some may be negative.
+    with weights $w$ that depend on the draws and their scores, but not on $f$. Some may be negative.
 
-    Every method gives an `Estimate`. Its standard errors are not made from the weights, which say
-    nothing of them, but from the series that the control variate leaves of $f$.
+    Every method returns an `Estimate`. Its standard errors cannot be computed from the weights: they
+    are computed from the residuals of $f$.
 
     Attributes:
         weights: $w$, (chain, draw).
         sample: the draws and scores.
-        fitted: the cross-fit, factorised; it can take as much memory as draws times draws.
-        audit: whether the scores are those of the draws; None if nobody looked.
+        fitted: the factorised cross-fit, which may need a matrix over all pairs of draws.
+        audit: whether the scores are those of the draws; None if that was not checked.
         chosen: the control variate.
         note: how it was fitted and used.
-        references: the keys of the papers behind it, for `citations`.
+        references: the keys of the papers behind the method, for `citations`.
 
     >>> import numpy as np, steinax as sx
     >>> x = 3 + np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -232,32 +229,32 @@ class WeightedDraws(eqx.Module):
 
     @property
     def negative_mass(self) -> float:
-        """The part of the absolute weights that is negative."""
+        """The fraction of the sum of absolute weights that is due to negative ones."""
         return float(np.maximum(-self.weights, 0).sum() / np.abs(self.weights).sum())
 
     def mean(self, f: IntegrandSpec | Integrands) -> Estimate:
-        """Expectations, as `estimate` gives them."""
+        """Estimate expectations, as `estimate` does."""
         wanted = integrands(f, self.sample)
-        return self._beside(wanted, wanted, "mean")
+        return self._compare(wanted, wanted, "mean")
 
     def sd(self, f: IntegrandSpec | Integrands) -> Estimate:
-        r"""Standard deviations $\sqrt{E f^2 - (E f)^2}$, with errors by the delta method."""
+        r"""Estimate standard deviations $\sqrt{E f^2 - (E f)^2}$, with errors by the delta method."""
         wanted = integrands(f, self.sample)
         centre, scale = wanted.values.mean(axis=(0, 1)), wanted.values.std(axis=(0, 1))
         z = (wanted.values - centre) / np.where(scale > 0, scale, 1.0)
         both = np.concatenate([z, z**2], axis=-1)
         first, second = np.split(self._statistics(both).mean, 2)
-        found, variance = standard_deviation(z, first, second)
+        series, variance = standard_deviation(z, first, second)
         plain, _ = standard_deviation(z, *np.split(self._plain_mean(both), 2))
         spread = self._statistics(variance)
         weak = ~(spread.mean > SURE * spread.mcse)
         why = "the variance of {} under the weights is not clearly above zero"
-        ours, usual = (Integrands(one * scale, wanted.names) for one in (found, plain))
-        result = self._beside(ours, usual, "standard deviation", weak, why)
+        ours, usual = (Integrands(values * scale, wanted.names) for values in (series, plain))
+        result = self._compare(ours, usual, "standard deviation", weak, why)
         return replace(result, value=np.where(second > first**2, result.value, np.nan))
 
     def ratio(self, f: IntegrandSpec | Integrands, g: IntegrandSpec | Integrands) -> Estimate:
-        r"""Ratios of expectations $E f / E g$, with errors by the delta method.
+        r"""Estimate ratios of expectations $E f / E g$, with errors by the delta method.
 
         Args:
             f: the numerators.
@@ -277,13 +274,13 @@ class WeightedDraws(eqx.Module):
         means = (self._plain_mean(f.values) for f in (above, below))
         usual = ratio(above.values, below.values, *means)
         why = "the denominator of {} is not clearly different from zero"
-        return self._beside(Integrands(ours, names), Integrands(usual, names), "ratio", weak, why)
+        return self._compare(Integrands(ours, names), Integrands(usual, names), "ratio", weak, why)
 
     def probability(self, event: IntegrandSpec | Integrands) -> Estimate:
-        """Probabilities of events, within 0 and 1.
+        """Estimate probabilities of events, clipped to 0 and 1.
 
-        An indicator jumps, and no smooth function follows it closely, so expect less of this than of
-        means.
+        An indicator has jumps, which smooth functions approximate poorly, so the gain in efficiency is
+        smaller than for means.
 
         Args:
             event: integrands that are true or false (1 or 0) on every draw.
@@ -294,19 +291,19 @@ class WeightedDraws(eqx.Module):
                 "an event must be true or false on every draw: give a condition, such as "
                 "lambda x: x[0] > 0, or use mean for other functions."
             )
-        found = self._beside(wanted, wanted, "probability")
-        return replace(found, value=np.clip(found.value, 0, 1))
+        result = self._compare(wanted, wanted, "probability")
+        return replace(result, value=np.clip(result.value, 0, 1))
 
     def quantile(
         self, f: IntegrandSpec | Integrands, q: float | int | Sequence[float] | AnyArray
     ) -> Estimate:
-        r"""Quantiles, by inverting the weighted distribution function.
+        r"""Estimate quantiles, by inverting the weighted distribution function.
 
         Weights may be negative, so the function $F(x) = \sum_i w_i 1\{f_i \le x\}$ is made monotone by
-        sorting its values. If $s$ is the standard error of $F$ at the quantile, from what the
-        control variate leaves of the indicator, that of the quantile is half the distance between
-        the quantiles at $q - s$ and $q + s$, or $s / h$ times that at $q \pm h$ where few draws lie so
-        near ($h$ by Hall and Sheather, 1988).
+        sorting its values. If $s$ is the standard error of $F$ at the quantile, from the residuals of
+        the indicator, that of the quantile is half the distance between the quantiles at $q - s$ and
+        $q + s$, or $s / h$ times that at $q \pm h$ if few draws are so close ($h$ by Hall and Sheather,
+        1988).
 
         Args:
             f: the integrands.
@@ -314,7 +311,7 @@ class WeightedDraws(eqx.Module):
         """
         wanted, levels = integrands(f, self.sample), levels_of(q)
         ours = Quantiles(wanted.values, self.weights, levels)
-        plain = Quantiles(wanted.values, self._own(), levels)
+        plain = Quantiles(wanted.values, self._plain_weights(), levels)
         better = self._statistics(ours.indicators())
         errors = ours.error(better.mcse, better.ess)
         better = replace(better, mean=ours.value, mcse=errors, batches=-better.batches)
@@ -326,33 +323,32 @@ class WeightedDraws(eqx.Module):
         return self._assemble(better, usual, names, "quantile", reason)
 
     def median(self, f: IntegrandSpec | Integrands) -> Estimate:
-        """Medians, by inverting the weighted distribution function as in `quantile`.
+        """Estimate medians, by inverting the weighted distribution function as in `quantile`.
 
         Args:
             f: the integrands.
 
         >>> import numpy as np, steinax as sx
         >>> x = 3 + np.random.default_rng(0).normal(size=(4, 250, 2))
-        >>> found = sx.weigh(sx.Sample(x, 3 - x), sx.Polynomial(2)).median("x")
-        >>> found.names, bool(np.all(abs(found.value - 3) < 0.1))
+        >>> medians = sx.weigh(sx.Sample(x, 3 - x), sx.Polynomial(2)).median("x")
+        >>> medians.names, bool(np.all(abs(medians.value - 3) < 0.1))
         (('x[0]', 'x[1]'), True)
         """
         wanted = integrands(f, self.sample)
-        found = self.quantile(wanted, 0.5)
-        return replace(found, names=wanted.names, note=f"median, {self.note}")
+        result = self.quantile(wanted, 0.5)
+        return replace(result, names=wanted.names, note=f"median, {self.note}")
 
     def hdi(self, f: IntegrandSpec | Integrands, prob: float | int | None = None) -> Estimate:
-        r"""Ends of the narrowest intervals of a given probability, under the weights.
+        r"""Estimate the ends of the narrowest intervals of a given probability.
 
-        The narrowest interval $[Q(p), Q(p + \text{prob})]$ of the weighted quantile function $Q$ of
+        It is the narrowest interval $[Q(p), Q(p + \text{prob})]$ of the weighted quantile function $Q$ of
         `quantile`: the highest-density interval of a distribution with one mode. Its ends have no
-        standard error, and `mcse` is NaN: where the narrowest interval lies is decided by differences
-        of widths that hardly differ, and the delta method does not hold. Intervals whose ends have
-        errors are those of `quantile`.
+        standard error, and `mcse` is NaN: the widths of neighbouring intervals hardly differ, so that the
+        delta method does not apply. The ends of intervals of `quantile` have standard errors.
 
         Args:
             f: the integrands.
-            prob: between 0 and 1; ArviZ's default, `rcParams["stats.ci_prob"]`, when not given.
+            prob: a probability between 0 and 1; ArviZ's default, `rcParams["stats.ci_prob"]`, when not given.
 
         >>> import numpy as np, steinax as sx
         >>> x = 3 + np.random.default_rng(0).normal(size=(4, 250, 1))
@@ -366,35 +362,37 @@ class WeightedDraws(eqx.Module):
         if not 0 < prob < 1:
             raise ValueError(f"prob={prob}: give a probability between 0 and 1, such as 0.9.")
         wanted = integrands(f, self.sample)
-        ours, usual = (narrowest(wanted.values, one, prob) for one in (self.weights, self._own()))
+        ours, usual = (
+            narrowest(wanted.values, w, prob) for w in (self.weights, self._plain_weights())
+        )
         both = np.repeat(wanted.values, 2, axis=-1)
         below, plainly_below = ((both <= ends).astype(both.dtype) for ends in (ours, usual))
         better = self._statistics(below)
         plain = chain_statistics(linearised(plainly_below, self.sample.weights))
-        none = np.full(len(ours), np.nan)
+        no_error = np.full(len(ours), np.nan)
         better, plain = (
-            replace(one, mean=ends, mcse=none, batches=-one.batches)
-            for one, ends in ((better, ours), (plain, usual))
+            replace(statistics, mean=ends, mcse=no_error, batches=-statistics.batches)
+            for statistics, ends in ((better, ours), (plain, usual))
         )
         kind = f"hdi{100 * prob:g}"  # as ArviZ calls it
         names = tuple(f"{name} {kind}_{end}" for name in wanted.names for end in ("lb", "ub"))
         return self._assemble(better, plain, names, kind, HDI)
 
     def resample(self, n: int, key: Key | None = None) -> Resampled:
-        """Draws of equal weight, by systematic resampling, in random order.
+        """Resample draws of equal weight systematically, in random order.
 
-        Negative weights count as zero: `negative_mass` says how much that leaves out. So this is a
-        little less than what the weights know, and good for pictures and for programs that take no
-        weights.
+        Negative weights count as zero: `negative_mass` says how much is neglected. So averages are a
+        little less accurate than with the weights; use the draws for plots and for programs that do not
+        accept weights.
 
         Args:
-            n: how many draws.
+            n: the number of draws.
             key: for the random numbers; a fixed one by default.
 
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
-        >>> found = sx.weigh(sx.Sample(x, -x), sx.Polynomial(2)).resample(100)
-        >>> bool(np.all(found.draws == x[found.chain, found.draw]))
+        >>> new = sx.weigh(sx.Sample(x, -x), sx.Polynomial(2)).resample(100)
+        >>> bool(np.all(new.draws == x[new.chain, new.draw]))
         True
         """
         first, second = jax.random.split(random_key(key))
@@ -405,7 +403,7 @@ class WeightedDraws(eqx.Module):
         return Resampled(self.sample.draws[chain, draw], chain, draw)
 
     def to_dataset(self) -> "xarray.Dataset":
-        """The weights as a labelled array, to be stored among ArviZ's `sample_stats`.
+        """Convert the weights to a labelled array, to be stored among ArviZ's `sample_stats`.
 
         >>> import arviz_base, numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -430,33 +428,35 @@ class WeightedDraws(eqx.Module):
         )
 
     def _statistics(self, values: Series) -> ChainStatistics:
-        """Of what is left of integrands on held-out draws."""
+        """Compute the statistics of the residuals of integrands on held-out draws."""
         flat = values.reshape(self.sample.size, -1).astype(self.weights.dtype)
-        own = self.sample.weights
-        held = with_moves(self.fitted.leave_out(flat), None if own is None else own.ravel())
+        weights = self.sample.weights
+        held = with_moves(self.fitted.leave_out(flat), None if weights is None else weights.ravel())
         return controlled_statistics(held.residual.reshape(values.shape), values, held.unseen)
 
-    def _own(self) -> np.ndarray:
-        """The weights of plain averages, with sum 1."""
-        own = self.sample.weights
+    def _plain_weights(self) -> np.ndarray:
+        """Return the weights of plain averages, with sum 1."""
+        weights = self.sample.weights
         return (
-            np.full(self.weights.shape, 1 / self.weights.size) if own is None else own / own.sum()
+            np.full(self.weights.shape, 1 / self.weights.size)
+            if weights is None
+            else weights / weights.sum()
         )
 
     def _plain_mean(self, values: Series) -> np.ndarray:
         return linearised(values, self.sample.weights).mean(axis=(0, 1))
 
-    def _beside(
+    def _compare(
         self, ours: Integrands, usual: Integrands, kind: str, weak: AnyArray = False, why: str = ""
     ) -> Estimate:
-        """Ours with control variates beside the usual; no error where there is no saying.
+        """Estimate with control variates and by plain averages; no standard error if an argument is weak.
 
         Args:
-            ours: an integrand whose expectation is wanted, at the estimates with control variates.
-            usual: the same at the plain ones.
-            kind: what is estimated.
-            weak: where an argument is too weak for an error.
-            why: what is too weak, with a place for names.
+            ours: the integrands, linearised at the estimates with control variates.
+            usual: the integrands, linearised at the plain averages.
+            kind: the kind of quantity, for the note.
+            weak: which integrands get no standard error.
+            why: the reason for that, with a placeholder for names.
         """
         better = self._statistics(ours.values)
         weak = np.broadcast_to(weak, len(ours.names))
@@ -474,10 +474,10 @@ class WeightedDraws(eqx.Module):
         reason: str | None,
     ) -> Estimate:
         chosen, note = (self.chosen,) * len(names), f"{kind}, {self.note}"
-        found = beside(
+        result = from_statistics(
             better, plain, names, chosen, note, reason=reason, references=self.references
         )
-        return replace(found, audit=self.audit)
+        return replace(result, audit=self.audit)
 
 
 def _reason(weak: np.ndarray, names: tuple[str, ...], why: str) -> str | None:
@@ -487,7 +487,7 @@ def _reason(weak: np.ndarray, names: tuple[str, ...], why: str) -> str | None:
     return f"{why.format(which)}: use more draws"
 
 
-LEVELS = (0.05, 0.5, 0.95)  # of the quantiles that weights should be good for
+LEVELS = (0.05, 0.5, 0.95)  # of the quantiles that a family is chosen for
 
 
 def weigh(
@@ -498,18 +498,18 @@ def weigh(
     penalty: AbstractPenalty | Sequence[AbstractPenalty] | None = None,
     audit: AuditMode = "raise",
 ) -> WeightedDraws:
-    r"""Give each draw a weight, so that weighted averages have far smaller errors than plain ones.
+    r"""Compute weights of the draws such that weighted averages have far smaller errors than plain ones.
 
     The weights $w$ are those with which $\sum_i w_i f(x_i)$ is the cross-fitted estimate of $E f$, for
     every $f$ at once: see `WeightedDraws`. With no family given, candidates are tried as in `estimate`,
-    and the one that leaves the least variance, in the geometric mean over integrands, serves all.
+    and the one of least residual variance, in the geometric mean over integrands, is used for all.
 
     Args:
         sample: the draws and scores.
-        family: of control variates, linear in its parameters; chosen from the draws by default.
+        family: a family of control variates, linear in its parameters; chosen from the draws by default.
         f: the integrands for which the family is chosen; by default every coordinate, its squared
-            distance from its mean, and whether it lies below its 5, 50 and 95% quantiles.
-        penalty: on the parameters of a family of your own, one for all terms or one for each.
+            distance from its mean, and whether it is below its 5, 50 and 95% quantiles.
+        penalty: on the parameters of a given family, one for all terms or one for each.
         audit: what to do if the scores are not those of the draws, as in `estimate`.
 
     >>> import numpy as np, steinax as sx
@@ -524,39 +524,39 @@ def weigh(
         raise TypeError("weigh needs its draws in memory: give a Sample.")
     _check(family, f, penalty)
     report, family = audited(sample, audit), family or space_family(sample)
-    dtype = np.float64 if family is None else sample.dtype  # the search is that of estimate
+    dtype = np.float64 if family is None else sample.dtype  # the search uses float64
     with precision(dtype), progress("weighing draws"):
         if family is None:
-            asked = _wanted(f, sample)
-            ess = chain_statistics(linearised(asked.values, sample.weights)).ess
-            fitted, used, note = for_all(asked, sample, ess)
+            wanted = _integrands_for_choice(f, sample)
+            ess = chain_statistics(linearised(wanted.values, sample.weights)).ess
+            fitted, used, note = for_all(wanted, sample, ess)
             chosen = str(used)
         else:
-            problem, _ = prepare(nothing(sample), sample, family, penalty, None)
+            problem, _ = prepare(no_integrands(sample), sample, family, penalty, None)
             folds = CrossFit().boundaries(sample.chains, sample.length)
             fitted = Exact().crossfitted(problem, folds)
             used, note = problem.family, f"{len(folds)} folds, {fitted.note}"
             chosen = describe(used)
         weights = np.asarray(fitted.averaging()).reshape(sample.chains, sample.length)
         papers = ChainStatistics.references + references_of(used, CrossFit())
-        found = WeightedDraws(weights, sample, fitted, report, chosen, noted(note, audit), papers)
-        with_audit(found.mean(_moments(sample)), report, audit)  # for what it raises or warns of
-        return found
+        result = WeightedDraws(weights, sample, fitted, report, chosen, noted(note, audit), papers)
+        with_audit(result.mean(_moments(sample)), report, audit)  # only for its errors and warnings
+        return result
 
 
 def _moments(sample: Sample) -> dict[str, np.ndarray]:
-    """The columns and their squares, standardised: what weights must agree with plain averages on."""
+    """Return standardised columns and their squares, to compare weighted with plain averages."""
     x = np.asarray(sample.draws, np.float64)
     y = (x - x.mean(axis=(0, 1))) / np.maximum(x.std(axis=(0, 1)), np.finfo(np.float64).tiny)
     columns = {name: y[..., i] for i, name in enumerate(sample.names)}
-    return columns | {f"the square of {name}": one**2 for name, one in columns.items()}
+    return columns | {f"the square of {name}": column**2 for name, column in columns.items()}
 
 
-def _wanted(f: IntegrandSpec | Integrands | None, sample: Sample) -> Integrands:
+def _integrands_for_choice(f: IntegrandSpec | Integrands | None, sample: Sample) -> Integrands:
     if f is not None:
         return integrands(f, sample)
     x = sample.draws
-    squares = ((x - x.mean(axis=(0, 1))) / np.ptp(x, axis=(0, 1))) ** 2  # of draws of any unit
+    squares = ((x - x.mean(axis=(0, 1))) / np.ptp(x, axis=(0, 1))) ** 2  # independent of units
     below = {f"below {q}": x <= np.quantile(x, q, axis=(0, 1)) for q in LEVELS}
     return integrands({"x": x, "square": squares, **below}, sample)
 
@@ -574,6 +574,6 @@ def _check(family: AbstractFamily | None, f: object, penalty: object) -> None:
         )
     if family is not None and not isinstance(family, AbstractLinearFamily):
         raise TypeError(
-            f"{type(family).__name__} is not linear in its parameters, so its estimates are no weighted "
+            f"{type(family).__name__} is not linear in its parameters, so its estimates are not weighted "
             "averages of f: use Polynomial, KernelTranslates or RandomFeatures, or estimate(f, ...)."
         )

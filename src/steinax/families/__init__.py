@@ -1,24 +1,18 @@
-"""Families of functions for an operator to act on: polynomials, kernels, networks, their sums."""
+"""Families of control variates: polynomials, kernels, random features, networks and their sums."""
 
-from typing import TYPE_CHECKING
-
-from .._lazy import lazily
-from ._base import AbstractFamily, AbstractLinearFamily, Products
+from ._base import (
+    AbstractFamily,
+    AbstractLinearFamily,
+    LinearSum,
+    Products,
+    Sum,
+    check_potentials as check_potentials,
+)
 from ._kernel_translates import AbstractCentres, AllDraws, KernelTranslates, Landmarks
-from ._masked import Masked
 from ._network import Network
-from ._polynomial import Polynomial
+from ._polynomial import Polynomial, layers as layers, stein_monomials as stein_monomials
 from ._random_features import RandomFeatures
-from ._sum import LinearSum, Sum
-
-if TYPE_CHECKING:
-    from ._multilinear import Multilinear
-    from ._subset import Subset
-else:
-    __getattr__, __dir__ = lazily(
-        __name__,
-        {"_multilinear": ("Multilinear",), "_subset": ("Subset",)},
-    )
+from ._restricted import Masked, Subset
 
 __all__ = [
     "AbstractCentres",
@@ -29,7 +23,6 @@ __all__ = [
     "Landmarks",
     "LinearSum",
     "Masked",
-    "Multilinear",
     "Network",
     "Polynomial",
     "Products",

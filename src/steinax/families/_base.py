@@ -1,8 +1,8 @@
-"""What a family of control variates is, and linear ones: features times coefficients."""
+"""Base classes of families of control variates, linear families and sums."""
 
 import abc
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,16 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._linalg import namespace
+from .._numerics import namespace
 from .._types import AnyArray, Coefficients, Key, OtherPoints, Point, Points, PyTree, Values
+from ..citing import references_of_sum
 from ..operators import AbstractOperator
 
 
 class AbstractFamily(eqx.Module):
     r"""A set of functions $u_\theta$ and the operator that turns them into $g_\theta = \mathcal{L} u_\theta$.
 
-    A family is a recipe: it holds hyper-parameters, never draws. What depends on the draws is the
-    *state* that `setup` makes; what is fitted are the *parameters*, one set per integrand.
+    A family holds hyper-parameters, never draws. Whatever depends on the draws is in the *state* that
+    `setup` returns; the *parameters*, one set per integrand, are fitted.
 
     >>> from steinax import KernelTranslates, Polynomial
     >>> len((Polynomial(2) + KernelTranslates()).terms)
@@ -28,19 +29,19 @@ class AbstractFamily(eqx.Module):
 
     @abc.abstractmethod
     def setup(self, x: Points, score: Points) -> PyTree:
-        """What the family needs to keep of the draws that it will be fitted to."""
+        """Compute the state of the family from the draws that it will be fitted to."""
 
     @abc.abstractmethod
     def init(self, state: PyTree, x: Points, k: int, key: Key) -> PyTree:
-        """Parameters to start from, for `k` integrands; with them the family is the zero function."""
+        """Return initial parameters for `k` integrands, with which the control variates are zero."""
 
     @abc.abstractmethod
     def evaluate(self, state: PyTree, params: PyTree, x: Point, score: Point) -> jax.Array:
-        r"""The control variates $g_\theta(x)$ of all integrands at one point: shape (k,)."""
+        r"""Evaluate the control variates $g_\theta(x)$ of all integrands at one point: shape (k,)."""
 
     @abc.abstractmethod
     def rescale(self, params: PyTree, factor: Float[AnyArray, " k"]) -> PyTree:
-        """The parameters of `factor` times the control variates, integrand by integrand."""
+        """Return the parameters of the control variates times `factor`, integrand by integrand."""
 
     @property
     def terms(self) -> tuple["AbstractFamily", ...]:
@@ -49,36 +50,40 @@ class AbstractFamily(eqx.Module):
 
     @property
     def keeps_coordinates(self) -> bool:
-        """Whether draws are standardised coordinate by coordinate, because these are spoken of."""
+        """Whether the family refers to single coordinates, so that draws must not be whitened."""
         return any(term.keeps_coordinates for term in self.terms if term is not self)
 
     def __add__(self, other: "AbstractFamily") -> "AbstractFamily":
-        from ._sum import add  # the sum is itself a family, so it stands above this file
-
         return add(self, other)
 
 
-NUMBERS = (
-    2**23
-)  # of features that are in memory at once when only their products are asked for: 64 MB
+NUMBERS = 2**23  # entries of the feature matrix in memory at once, when only products are needed
 
 
 class Products(NamedTuple):
-    """Products with the features of some points: with their matrix, and with its transpose."""
+    """Products with the feature matrix of fixed points, and with its transpose."""
 
     apply: Callable[[jax.Array], jax.Array]  # (p, k) to (n, k)
     adjoint: Callable[[jax.Array], jax.Array]  # (n, k) to (p, k)
     both: Callable[[jax.Array], jax.Array]  # `apply` of `adjoint`, (n, k) to (n, k)
-    # the first few features, the largest, (n, q), and the mean of the sum of squares of the others
+    # the q largest features, (n, q), and the mean over points of the sum of squares of the others
     leading: Callable[[], tuple[jax.Array, jax.Array]]
 
 
-class AbstractLinearFamily(AbstractFamily):
+if TYPE_CHECKING:
+
+    class _HasOperator:  # not a module: each family has this field at its place among the arguments
+        operator: AbstractOperator
+else:
+    _HasOperator = object
+
+
+class AbstractLinearFamily(AbstractFamily, _HasOperator):
     r"""A family $u_\theta = \sum_j \theta_j u_j$, linear in its coefficients.
 
-    A new family is one file with `setup` and `basis`, written for one point. The features
-    $\psi_j = \mathcal{L} u_j$ follow by automatic differentiation. What follows `basis` below is
-    there to be overridden by closed forms, each held to its default by a test.
+    A new family needs only `setup` and `basis`, written for one point. The features
+    $\psi_j = \mathcal{L} u_j$ follow by automatic differentiation. The methods after `basis` have
+    defaults that closed forms may override; a test compares each override with its default.
 
     >>> import equinox as eqx
     >>> from steinax import ScalarLangevin
@@ -94,51 +99,48 @@ class AbstractLinearFamily(AbstractFamily):
     (5, 2)
     """
 
-    if TYPE_CHECKING:  # a field, declared by each family where it belongs among its arguments
-        operator = cast(AbstractOperator, None)
-
     @abc.abstractmethod
     def basis(self, state: PyTree, x: Point) -> jax.Array:
-        """The basis at one point: potentials (p,) or fields (p, dim), as the operator asks."""
+        """Evaluate the basis at one point: potentials (p,) or fields (p, dim), as the operator needs."""
 
     def features(self, state: PyTree, x: Point, score: Point) -> jax.Array:
-        r"""The features $\psi_j(x) = \mathcal{L} u_j(x)$ at one point: shape (p,)."""
+        r"""Compute the features $\psi_j(x) = \mathcal{L} u_j(x)$ at one point: shape (p,)."""
         return self.operator(lambda z: self.basis(state, z), x, score)
 
     def gram(self, state: PyTree) -> AnyArray | None:
-        r"""The matrix $\Omega$ of the family's own norm $\theta^\top \Omega \theta$; None if it is 1."""
+        r"""Compute the matrix $\Omega$ of the norm $\theta^\top \Omega \theta$; None for the identity."""
         return None
 
     def cross_gram(
         self, state: PyTree, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
     ) -> AnyArray:
-        r"""The kernel $\psi(x)^\top \Omega^{-1} \psi(y)$ that the family is the span of, (n, m)."""
+        r"""Compute the kernel $\psi(x)^\top \Omega^{-1} \psi(y)$ whose span is the family, (n, m)."""
         left = self.feature_matrix(state, x, score_x)
         return left @ self._divide(state, self.feature_matrix(state, y, score_y).T)
 
     def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> AnyArray:
-        r"""The coefficients $\Omega^{-1} \sum_i \psi(x_i) \alpha_i$ of a combination of translates.
+        r"""Compute the coefficients $\Omega^{-1} \sum_i \psi(x_i) \alpha_i$ from dual coefficients $\alpha$.
 
-        The points are those that the family was set up on.
+        The points must be those that the family was set up on.
         """
         return self._divide(state, self.adjoint(state, x, score, dual))
 
     def apply(self, state: PyTree, coef: Coefficients, x: Points, score: Points) -> AnyArray:
-        r"""The values $g_\theta(x_i)$ on many points: (n, k)."""
+        r"""Compute the values $g_\theta(x_i)$ at many points: (n, k)."""
         if namespace(x, coef) is not np:
             return self.products(state, x, score).apply(jnp.asarray(coef))
         rows = max(NUMBERS // max(len(coef), 1), 1)
-        parts = [slice(start, start + rows) for start in range(0, len(x), rows)]
+        blocks = [slice(start, start + rows) for start in range(0, len(x), rows)]
         return np.concatenate(
-            [self.feature_matrix(state, x[part], score[part]) @ coef for part in parts]
+            [self.feature_matrix(state, x[block], score[block]) @ coef for block in blocks]
         )
 
     def adjoint(self, state: PyTree, x: Points, score: Points, values: Values) -> AnyArray:
-        r"""The transpose of `apply`, $\sum_i \psi(x_i) v_i$: (p, k)."""
+        r"""Compute $\sum_i \psi(x_i) v_i$, the transpose of `apply`: (p, k)."""
         return self.products(state, x, score).adjoint(jnp.asarray(values))
 
     def products(self, state: PyTree, x: Points, score: Points) -> Products:
-        """`apply` and `adjoint` for the same points again and again."""
+        """Return `apply` and `adjoint` as functions, for repeated use on the same points."""
         features = self.feature_matrix(state, x, score)
         return Products(
             lambda coef: features @ coef,
@@ -148,27 +150,27 @@ class AbstractLinearFamily(AbstractFamily):
         )
 
     def feature_matrix(self, state: PyTree, x: Points, score: Points) -> AnyArray:
-        """The features of many points, (n, p): NumPy's arrays if these are."""
+        """Compute the features of many points, (n, p): a NumPy array if the points are one."""
         if namespace(x) is np:
-            return np.asarray(_mapped(self, state, x, score))
+            return np.asarray(_map_features(self, state, x, score))
         return jax.vmap(self.features, in_axes=(None, 0, 0))(state, x, score)
 
     @property
     def is_parametric(self) -> bool:
-        """Whether it is a regression on a few well-scaled functions, to be exact on their span.
+        """Whether the family is a regression on a few well-scaled functions, exact on their span.
 
-        Such a family is fitted without a penalty when there are draws enough.
+        Such a family is fitted without a penalty when there are enough draws.
         """
         return False
 
     @property
     def centres_on_draws(self) -> bool:
-        """Whether functions are centred on the draws that the family was set up on."""
+        """Whether the basis functions are centred on the draws that the family was set up on."""
         return False
 
     @property
     def is_whole_space(self) -> bool:
-        """Whether the span is, for fitting in its own norm, as good as its kernel's whole space."""
+        """Whether a fit in the family's norm equals the fit in its kernel's whole space."""
         return False
 
     @property
@@ -177,7 +179,7 @@ class AbstractLinearFamily(AbstractFamily):
         return False
 
     def size(self, state: PyTree, dim: int) -> int:
-        """The number of basis functions."""
+        """Return the number of basis functions."""
         point = jax.ShapeDtypeStruct((dim,), jnp.result_type(float))
         return jax.eval_shape(self.basis, state, point).shape[0]
 
@@ -191,19 +193,123 @@ class AbstractLinearFamily(AbstractFamily):
         return jnp.asarray(params * factor)
 
     def _divide(self, state: PyTree, columns: AnyArray) -> AnyArray:
+        r"""Multiply columns by $\Omega^{-1}$."""
         gram = self.gram(state)
         return columns if gram is None else namespace(gram, columns).linalg.solve(gram, columns)
 
 
 @eqx.filter_jit
-def _mapped(family: AbstractLinearFamily, state: PyTree, x: Points, score: Points) -> jax.Array:
+def _map_features(
+    family: AbstractLinearFamily, state: PyTree, x: Points, score: Points
+) -> jax.Array:
+    """Map the features of one point over many points, compiled."""
     return jax.vmap(family.features, in_axes=(None, 0, 0))(state, x, score)
 
 
 def check_potentials(family: AbstractLinearFamily) -> None:
-    """Refuse an operator on vector fields for a family of potentials."""
+    """Raise an error if a family of potentials has an operator on vector fields."""
     if family.operator.acts_on_fields:
         raise ValueError(
             f"{type(family).__name__} is a family of potentials, and {type(family.operator).__name__} "
             "acts on vector fields: use operator=ScalarLangevin()."
+        )
+
+
+def add(left: AbstractFamily, right: AbstractFamily) -> AbstractFamily:
+    """Add two families: the sum is flat, and linear when all of its terms are."""
+    terms = left.terms + right.terms
+    linear = [term for term in terms if isinstance(term, AbstractLinearFamily)]
+    return LinearSum(tuple(linear)) if len(linear) == len(terms) else Sum(tuple(terms))
+
+
+class Sum(AbstractFamily):
+    """A sum of families, each with its own operator, as returned by `a + b`.
+
+    >>> from steinax import Network, Polynomial
+    >>> [type(term).__name__ for term in (Polynomial(2) + Network()).terms]
+    ['Polynomial', 'Network']
+    """
+
+    parts: tuple[AbstractFamily, ...]
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        return references_of_sum(*self.parts)
+
+    @property
+    def terms(self) -> tuple[AbstractFamily, ...]:
+        return self.parts
+
+    def setup(self, x: Points, score: Points) -> PyTree:
+        return tuple(term.setup(x, score) for term in self.parts)
+
+    def init(self, state: PyTree, x: Points, k: int, key: Key) -> PyTree:
+        keys = jax.random.split(key, len(self.parts))
+        zipped = zip(self.parts, state, keys, strict=True)
+        return tuple(term.init(term_state, x, k, term_key) for term, term_state, term_key in zipped)
+
+    def evaluate(self, state: PyTree, params: PyTree, x: Point, score: Point) -> jax.Array:
+        zipped = zip(self.parts, state, params, strict=True)
+        return sum(term.evaluate(term_state, theta, x, score) for term, term_state, theta in zipped)  # type: ignore
+
+    def rescale(self, params: PyTree, factor: Float[AnyArray, " k"]) -> PyTree:
+        return tuple(
+            term.rescale(theta, factor) for term, theta in zip(self.parts, params, strict=True)
+        )
+
+
+class LinearSum(AbstractLinearFamily):
+    """A sum of linear families: its feature matrix concatenates those of the terms.
+
+    Solvers treat the terms one by one, because each may have its own penalty. Each term keeps its
+    own operator; a basis of the sum would mix potentials and fields, so there is none.
+
+    >>> from steinax import KernelTranslates, Polynomial
+    >>> [type(term).__name__ for term in (Polynomial(2) + KernelTranslates()).terms]
+    ['Polynomial', 'KernelTranslates']
+    """
+
+    parts: tuple[AbstractLinearFamily, ...]
+    operator: None = eqx.field(static=True, default=None)  # type: ignore[assignment]
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        return references_of_sum(*self.parts)
+
+    @property
+    def terms(self) -> tuple[AbstractLinearFamily, ...]:
+        return self.parts
+
+    def setup(self, x: Points, score: Points) -> PyTree:
+        return tuple(term.setup(x, score) for term in self.parts)
+
+    def basis(self, state: PyTree, x: Point) -> jax.Array:
+        raise NotImplementedError(
+            "a sum has no basis of its own: use the basis of each of its terms."
+        )
+
+    def features(self, state: PyTree, x: Point, score: Point) -> jax.Array:
+        zipped = zip(self.parts, state, strict=True)
+        return jnp.concatenate([term.features(term_state, x, score) for term, term_state in zipped])
+
+    def cross_gram(
+        self, state: PyTree, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
+    ) -> AnyArray:
+        zipped = zip(self.parts, state, strict=True)
+        grams = [term.cross_gram(term_state, x, score_x, y, score_y) for term, term_state in zipped]
+        return sum(grams[1:], grams[0])
+
+    def from_dual(self, state: PyTree, x: Points, score: Points, dual: Values) -> AnyArray:
+        zipped = zip(self.parts, state, strict=True)
+        blocks = [term.from_dual(term_state, x, score, dual) for term, term_state in zipped]
+        return namespace(*blocks).concat(blocks, axis=0)
+
+    def feature_matrix(self, state: PyTree, x: Points, score: Points) -> AnyArray:
+        zipped = zip(self.parts, state, strict=True)
+        blocks = [term.feature_matrix(term_state, x, score) for term, term_state in zipped]
+        return namespace(*blocks).concat(blocks, axis=1)
+
+    def size(self, state: PyTree, dim: int) -> int:
+        return sum(
+            term.size(term_state, dim) for term, term_state in zip(self.parts, state, strict=True)
         )

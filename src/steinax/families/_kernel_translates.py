@@ -1,4 +1,4 @@
-"""Stein kernels at chosen centres."""
+"""Families of Stein kernels centred on draws: control functionals."""
 
 import abc
 from typing import ClassVar
@@ -14,11 +14,11 @@ from ._base import AbstractLinearFamily
 
 
 class AbstractCentres(eqx.Module):
-    """Which draws a kernel is translated to."""
+    """A rule that selects the draws on which kernels are centred."""
 
     @abc.abstractmethod
     def choose(self, n: int) -> np.ndarray:
-        """The indices of the centres among `n` draws."""
+        """Return the indices of the centres among `n` draws."""
 
 
 class AllDraws(AbstractCentres):
@@ -36,7 +36,7 @@ class Landmarks(AbstractCentres):
     """Centres at a few draws, evenly spaced along the chains.
 
     Args:
-        count: how many; all draws where there are fewer.
+        count: the number of centres; all draws if there are fewer.
 
     >>> Landmarks(3).choose(9).tolist()
     [0, 4, 8]
@@ -56,9 +56,9 @@ class KernelTranslates(AbstractLinearFamily):
     r"""Translates $g_\theta = \sum_j \theta_j k_0(\cdot, x_j)$ of a Stein kernel: control functionals.
 
     The basis functions are $u_j = \mathcal{L}_y k(\cdot, y)$ at $y = x_j$, the features
-    $\psi_j = k_0(\cdot, x_j)$, and the family's own norm is that of the Stein kernel's Hilbert
-    space (Oates, Girolami and Chopin, 2017). The operator decides the Stein kernel: of first order
-    with `Langevin()`, of second with `ScalarLangevin()`.
+    $\psi_j = k_0(\cdot, x_j)$, and the norm of the family is that of the Stein kernel's Hilbert
+    space (Oates, Girolami and Chopin, 2017). The operator determines the Stein kernel: first order
+    with `Langevin()`, second order with `ScalarLangevin()`.
 
     Args:
         kernel: the base kernel $k$.
@@ -90,16 +90,16 @@ class KernelTranslates(AbstractLinearFamily):
         return x[index], score[index]
 
     def basis(self, state: PyTree, x: Point) -> jax.Array:
-        def one(y, score):
-            return self.operator.representer(self.kernel, y, score)(x)
+        def representer(y, score_y):
+            return self.operator.representer(self.kernel, y, score_y)(x)
 
-        return jax.vmap(one)(*state)
+        return jax.vmap(representer)(*state)
 
     def features(self, state: PyTree, x: Point, score: Point) -> jax.Array:
-        def one(y, score_y):
+        def feature(y, score_y):
             return self.kernel.stein(self.operator, x, score, y, score_y)
 
-        return jax.vmap(one)(*state)
+        return jax.vmap(feature)(*state)
 
     def feature_matrix(self, state: PyTree, x: Points, score: Points) -> AnyArray:
         return self.kernel.stein_matrix(self.operator, x, score, *state)

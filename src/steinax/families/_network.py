@@ -1,4 +1,4 @@
-"""Networks: multilayer perceptrons through a Stein operator."""
+"""Neural control variates: multilayer perceptrons under a Stein operator."""
 
 from collections.abc import Callable
 from functools import cache
@@ -21,20 +21,20 @@ RANGE, POINTS, HALVINGS, JUMP = 10.0, 2001, 40, 1e-3
 
 @cache
 def kink(activation: Activation) -> float | None:
-    """A place in [-10, 10] at which the derivative jumps, or None where there is none.
+    """Find a point in [-10, 10] at which an activation's derivative jumps, or None if it is continuous.
 
-    The interval over which the derivative changes most is halved again and again: over a shrinking
-    interval a continuous derivative changes ever less, one that jumps does not.
+    Intervals are halved repeatedly, keeping the half over which the derivative changes more. The change
+    of a continuous derivative shrinks with the interval, a jump does not.
     """
     slope = jax.vmap(jax.grad(lambda t: jnp.sum(activation(t))))
-    # off the round numbers, where subgradients are a matter of convention
+    # avoid round numbers, where the value of a subgradient is a convention
     grid = jnp.linspace(-RANGE, RANGE + 1e-3 * np.pi, POINTS)
     left, right = grid[:-1], grid[1:]
     for _ in range(HALVINGS):
         middle = (left + right) / 2
         low, mid, high = slope(left), slope(middle), slope(right)
-        first = jnp.abs(mid - low) >= jnp.abs(high - mid)
-        left, right = jnp.where(first, left, middle), jnp.where(first, middle, right)
+        in_left = jnp.abs(mid - low) >= jnp.abs(high - mid)
+        left, right = jnp.where(in_left, left, middle), jnp.where(in_left, middle, right)
     jump = jnp.abs(slope(right) - slope(left))
     worst = int(jnp.argmax(jump))
     return float(left[worst]) if float(jump[worst]) > JUMP else None
@@ -43,33 +43,37 @@ def kink(activation: Activation) -> float | None:
 def forward_laplacian(
     hidden: PyTree, activation: Activation, residual: bool, x: Point, score: Point
 ) -> tuple[jax.Array, jax.Array]:
-    r"""The hidden units' derivatives along the score, and their Laplacians, in one forward pass.
+    r"""Compute the hidden units' derivatives along the score and their Laplacians in one forward pass.
 
     With $a = W h + b$ and $J$ the Jacobian of $h$, the Laplacian of $\sigma(a)$ is
     $\sigma'(a)\, W \Delta h + \sigma''(a) \operatorname{diag}(W J J^\top W^\top)$, so only
-    $C = J J^\top$ is carried, width by width: the cost of a layer does not grow with the dimension.
-    Of the first layer $W J J^\top W^\top = W W^\top$, which is the same at every point.
+    $C = J J^\top$, (width, width), is propagated: the cost of a layer does not grow with the dimension.
+    In the first layer $W J J^\top W^\top = W W^\top$, the same at every point.
     """
     slope = jax.vmap(jax.grad(activation))
-    bend = jax.vmap(jax.grad(jax.grad(activation)))
+    curvature = jax.vmap(jax.grad(jax.grad(activation)))
     (weight, bias), *deeper = hidden
     a = weight @ x + bias
     first, outer = slope(a), weight @ weight.T
     value, along = activation(a), first * (weight @ score)
-    laplacian = bend(a) * jnp.diagonal(outer)
+    laplacian = curvature(a) * jnp.diagonal(outer)
     outer = first[:, None] * outer * first
     for weight, bias in deeper:
         a = weight @ value + bias
         first, half = slope(a), weight @ outer
-        moved = first * (weight @ laplacian) + bend(a) * jnp.sum(half * weight, axis=1)
-        carried, step = first * (weight @ along), activation(a)
-        half = first[:, None] * half  # what the layer makes of C, from one side
+        new_laplacian = first * (weight @ laplacian) + curvature(a) * jnp.sum(half * weight, axis=1)
+        new_along, new_value = first * (weight @ along), activation(a)
+        half = first[:, None] * half  # the layer's Jacobian times C
         if residual:
-            value, along, laplacian = value + step, along + carried, laplacian + moved
+            value, along, laplacian = (
+                value + new_value,
+                along + new_along,
+                laplacian + new_laplacian,
+            )
             half = outer + half
             outer = half + (half @ weight.T) * first
         else:
-            value, along, laplacian = step, carried, moved
+            value, along, laplacian = new_value, new_along, new_laplacian
             outer = (half @ weight.T) * first
     return along, laplacian
 
@@ -77,18 +81,18 @@ def forward_laplacian(
 class Network(AbstractFamily):
     r"""A fully connected network as $u_\theta$: neural control variates.
 
-    A vector field under `Langevin()`, a potential under `ScalarLangevin()`. The hidden layers are
-    shared by all integrands, each of which has its own output. A residual network adds each hidden
+    The network is a vector field under `Langevin()`, a potential under `ScalarLangevin()`. The hidden
+    layers are shared by all integrands, each of which has its own output. A residual network adds each hidden
     layer to the one before. A potential needs an activation with a continuous derivative: with
     ReLU its Laplacian is missing at the kinks, the control variate does not have mean zero, and
     the estimate is wrong with a small error bar.
 
     Args:
-        width: of each hidden layer.
+        width: the number of units of each hidden layer.
         depth: the number of hidden layers.
-        activation: between the layers.
+        activation: the nonlinearity of the hidden layers.
         residual: whether hidden layers are added to their input.
-        operator: $\mathcal{L}$.
+        operator: the Stein operator $\mathcal{L}$.
 
     >>> import jax
     >>> family = Network(width=50, depth=2, activation=jax.nn.relu)  # a field: kinks are allowed
@@ -125,8 +129,11 @@ class Network(AbstractFamily):
         sizes = [dim] + [self.width] * self.depth
         keys = jax.random.split(key, self.depth)
         hidden = [
-            (jax.random.normal(one, (out, size), dtype) / np.sqrt(size), jnp.zeros(out, dtype))
-            for one, size, out in zip(keys, sizes[:-1], sizes[1:], strict=True)
+            (
+                jax.random.normal(layer_key, (out, size), dtype) / np.sqrt(size),
+                jnp.zeros(out, dtype),
+            )
+            for layer_key, size, out in zip(keys, sizes[:-1], sizes[1:], strict=True)
         ]
         shape = (k, dim) if self.operator.acts_on_fields else (k,)
         return hidden, jnp.zeros((*shape, self.width), dtype), jnp.zeros(shape, dtype)
@@ -150,11 +157,12 @@ class Network(AbstractFamily):
         return hidden, (weight.T * factor).T, (bias.T * factor).T
 
     def potential(self, params: PyTree, x: Point) -> jax.Array:
-        """The network's outputs: potentials (k,), or fields (k, dim) under `Langevin()`."""
+        """Evaluate the outputs of the network: potentials (k,), or fields (k, dim) under `Langevin()`."""
         hidden, weight, bias = params
         return weight @ self._trunk(hidden, x) + bias
 
     def _trunk(self, hidden: PyTree, x: Point) -> jax.Array:
+        """Evaluate the last hidden layer: (width,)."""
         for i, (weight, bias) in enumerate(hidden):
             h = self.activation(weight @ x + bias)
             x = x + h if self.residual and i > 0 else h

@@ -1,6 +1,7 @@
-"""Polynomials: monomials of every degree through a Stein operator."""
+"""Polynomial control variates: monomials under a Stein operator."""
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from itertools import combinations_with_replacement
 from math import comb, factorial
 from typing import ClassVar, NamedTuple
@@ -11,18 +12,77 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._linalg import namespace
+from .._numerics import namespace
 from .._types import AnyArray, OtherPoints, Point, Points, PyTree
 from ..operators import AbstractOperator, ScalarLangevin
 from ._base import AbstractLinearFamily, Products, check_potentials
-from ._quadratic import quadratic_products
+
+
+def quadratic_products(x: Points, score: Points, weight: float) -> Products:
+    """Return the products with the features of quadratic polynomials, without their (n, p) matrix.
+
+    Each costs an (n, dim, dim) product per integrand. Whatever depends on the points alone is computed
+    once, for solvers that call the products many times.
+    """
+    dim = x.shape[1]
+    rows, columns, norm = _upper(dim)
+    place = np.empty((dim, dim), np.int32)  # index of each entry of A among the coefficients
+    place[rows, columns] = place[columns, rows] = dim + np.arange(len(rows), dtype=np.int32)
+    scale = weight**0.5 * np.where(np.eye(dim) > 0, 2**0.5, 1.0)
+    # a column of ones includes the linear part in the same product; transposing here, not inside the
+    # product, halves its time
+    extended = jnp.concatenate([x, jnp.ones((x.shape[0], 1), x.dtype)], axis=1)
+    extended, transposed = jax.lax.optimization_barrier((extended, jnp.asarray(score).T))
+
+    def values(linear: jax.Array, matrix: jax.Array) -> jax.Array:
+        gradient = extended @ jnp.concatenate([matrix, linear[None]])
+        return jnp.trace(matrix) + jnp.sum(jax.lax.optimization_barrier(gradient) * score, axis=1)
+
+    def moments(column: jax.Array) -> tuple[jax.Array, jax.Array]:
+        moment = jax.lax.optimization_barrier(transposed * column) @ extended
+        linear, moment = moment[:, -1], moment[:, :-1]
+        return linear, moment + moment.T + 2 * jnp.sum(column) * jnp.eye(dim, dtype=x.dtype)
+
+    def apply(column: jax.Array) -> AnyArray:
+        return values(column[:dim], column[place] * scale)
+
+    def adjoint(column: jax.Array) -> AnyArray:
+        linear, moment = moments(column)
+        return jnp.concatenate([linear, moment[rows, columns] * (norm * weight**0.5)])
+
+    def both(column: jax.Array) -> jax.Array:
+        linear, moment = moments(column)
+        return values(linear, weight * moment)
+
+    def leading() -> tuple[jax.Array, jax.Array]:
+        inner, squares = (
+            jnp.sum(x * score, axis=1),
+            jnp.sum(x**2, axis=1) * jnp.sum(score**2, axis=1),
+        )
+        return jnp.asarray(score), weight * jnp.mean(2 * dim + 4 * inner + inner**2 + squares)
+
+    by_column = [partial(_map_columns, function) for function in (apply, adjoint, both)]
+    return Products(by_column[0], by_column[1], by_column[2], leading)
+
+
+def _map_columns(function: Callable[[jax.Array], jax.Array], columns: AnyArray) -> jax.Array:
+    """Apply a function of one column to every column of a matrix."""
+    if columns.shape[1] == 1:
+        return function(columns[:, 0])[:, None]
+    return jax.lax.map(function, columns.T).T
+
+
+def _upper(dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rows, columns and norms of the quadratic monomials."""
+    rows, columns = np.triu_indices(dim)
+    return rows, columns, np.where(rows == columns, 0.5**0.5, 1.0)
 
 
 class Layer(NamedTuple):
     r"""The monomials of one degree, $x_{i_1} \cdots x_{i_j}$ with $i_1 \le \ldots \le i_j$.
 
-    Each is `parent * x[last]`, and the derivative of the parent along its own last variable is
-    `repeats` times the grandparent when that variable is `last`, and zero otherwise.
+    Each is `parent * x[last]`. The derivative of the parent along `x[last]` is `repeats` times the
+    grandparent; it is zero unless the last variable of the parent is `last`.
     """
 
     parent: np.ndarray
@@ -34,14 +94,14 @@ class Layer(NamedTuple):
 
 @cache
 def layers(dim: int, degree: int) -> tuple[Layer, ...]:
-    """The monomials of degrees 2 to `degree` in `dim` variables (degree 1 is x itself)."""
+    """Enumerate the monomials of degrees 2 to `degree` in `dim` variables (degree 1 is x itself)."""
     index = [{(): 0}, {(i,): i for i in range(dim)}]
-    made = []
+    result = []
     for j in range(2, degree + 1):
         tuples = list(combinations_with_replacement(range(dim), j))
         index.append({t: i for i, t in enumerate(tuples)})
         repeats = [t[:-1].count(t[-1]) for t in tuples]
-        made.append(
+        result.append(
             Layer(
                 parent=np.array([index[j - 1][t[:-1]] for t in tuples], np.int32),
                 last=np.array([t[-1] for t in tuples], np.int32),
@@ -50,7 +110,7 @@ def layers(dim: int, degree: int) -> tuple[Layer, ...]:
                 norm=np.array([_norm(t) for t in tuples]),
             )
         )
-    return tuple(made)
+    return tuple(result)
 
 
 def stein_monomials(
@@ -58,57 +118,58 @@ def stein_monomials(
     score: Float[AnyArray, "*batch dim n"],
     weights: tuple[float, ...],
 ) -> Float[AnyArray, "*batch p n"]:
-    r"""The features of all monomials, $\mathcal{L}\, \sqrt{w_j / \alpha!}\, x^\alpha$, a row for each.
+    r"""Compute the features $\mathcal{L}\, \sqrt{w_j / \alpha!}\, x^\alpha$ of all monomials, one per row.
 
-    By $\mathcal{L}(v x_i) = v s_i + x_i \mathcal{L} v + 2 \partial_i v$ of the second-order operator,
-    degree by degree.
+    They follow from $\mathcal{L}(v x_i) = v s_i + x_i \mathcal{L} v + 2 \partial_i v$ degree
+    by degree, for the second-order operator.
 
     Args:
-        x: the points, a column for each.
+        x: the points, one per column.
         score: their scores.
-        weights: $w_j$ of each degree.
+        weights: the weight $w_j$ of each degree.
     """
     xp = namespace(x)
     if xp is np:
-        return _filled(x, score, weights)
+        return _fill_monomials(x, score, weights)
     values, stein, scaled = [xp.ones((1, 1), dtype=x.dtype), x], [score], [score]
     for weight, layer in zip(weights[1:], layers(x.shape[-2], len(weights)), strict=True):
         parent, last = values[-1][..., layer.parent, :], x[..., layer.last, :]
         slope = layer.repeats[:, None].astype(x.dtype) * values[-2][..., layer.grandparent, :]
-        moved = parent * score[..., layer.last, :] + last * stein[-1][..., layer.parent, :]
-        stein.append(moved + 2 * slope)
+        product = parent * score[..., layer.last, :] + last * stein[-1][..., layer.parent, :]
+        stein.append(product + 2 * slope)
         values.append(parent * last)
         scaled.append(stein[-1] * (layer.norm * weight**0.5)[:, None].astype(x.dtype))
     return xp.concat(scaled, axis=-2)
 
 
-def _filled(x: np.ndarray, score: np.ndarray, weights: tuple[float, ...]) -> np.ndarray:
-    """The same in place. The children of one monomial follow one another: no row is copied."""
-    dim, made = x.shape[-2], layers(x.shape[-2], len(weights))
-    edges = np.cumsum([0, dim, *(len(layer.last) for layer in made)])
+def _fill_monomials(x: np.ndarray, score: np.ndarray, weights: tuple[float, ...]) -> np.ndarray:
+    """Compute `stein_monomials` in place with NumPy; children of a monomial are adjacent rows."""
+    dim, by_degree = x.shape[-2], layers(x.shape[-2], len(weights))
+    edges = np.cumsum([0, dim, *(len(layer.last) for layer in by_degree)])
     stein = np.empty((*x.shape[:-2], edges[-1], x.shape[-1]))
     stein[..., :dim, :] = score
     older, values = np.ones((1, 1)), x
-    for start, layer in zip(edges, made, strict=False):
+    for start, layer in zip(edges, by_degree, strict=False):
         block = stein[..., start + values.shape[-2] :, :][..., : len(layer.last), :]
-        young = None if layer is made[-1] else np.empty(block.shape)  # the last have no children
+        children = None if layer is by_degree[-1] else np.empty(block.shape)
         first = np.flatnonzero(np.diff(layer.parent, prepend=-1))
         for i, stop in zip(first, [*first[1:], len(layer.last)], strict=True):
             up, last = layer.parent[i], slice(layer.last[i], dim)
-            value, moved = values[..., up, None, :], stein[..., start + up, None, :]
-            if young is not None:
-                np.multiply(value, x[..., last, :], out=young[..., i:stop, :])
+            value, feature = values[..., up, None, :], stein[..., start + up, None, :]
+            if children is not None:
+                np.multiply(value, x[..., last, :], out=children[..., i:stop, :])
             np.multiply(value, score[..., last, :], out=block[..., i:stop, :])
-            block[..., i:stop, :] += moved * x[..., last, :]
+            block[..., i:stop, :] += feature * x[..., last, :]
             block[..., i, :] += 2 * layer.repeats[i] * older[..., layer.grandparent[i], :]
-        if young is not None:
-            older, values = values, young
-    for start, layer, weight in zip(edges[1:], made, weights[1:], strict=False):
+        if children is not None:
+            older, values = values, children
+    for start, layer, weight in zip(edges[1:], by_degree, weights[1:], strict=False):
         stein[..., start : start + len(layer.last), :] *= (layer.norm * weight**0.5)[:, None]
     return stein
 
 
 def _norm(variables: tuple[int, ...]) -> float:
+    r"""Return $1 / \sqrt{\alpha!}$ of a monomial, given as a tuple of variables."""
     counts = [variables.count(i) for i in set(variables)]
     return float(np.prod([factorial(c) for c in counts])) ** -0.5
 
@@ -116,17 +177,17 @@ def _norm(variables: tuple[int, ...]) -> float:
 class Polynomial(AbstractLinearFamily):
     r"""Polynomials of total degree at most `degree`: zero-variance control variates.
 
-    The basis are the monomials $\sqrt{w_j / \alpha!}\; x^\alpha$ with $j = |\alpha|$ from 1 to the
+    The basis functions are the monomials $\sqrt{w_j / \alpha!}\; x^\alpha$ with $j = |\alpha|$ from 1 to the
     degree; there are $\binom{d + \text{degree}}{d} - 1$ of them. With this scaling the family is
     the span of the kernel $\kappa(x^\top y)$, $\kappa(u) = \sum_j w_j u^j / j!$, whose Stein kernel
     has a closed form: for any degree and dimension the $n \times n$ problem needs three matrix
-    products, however many monomials there are. The weights are $w_j = w^{j - 1}$; a small $w$ lets
+    products, regardless of the number of monomials. The weights are $w_j = w^{j - 1}$; a small $w$ lets
     linear terms move more freely than quadratic ones under a penalty, which matters when there
     are more monomials than draws.
 
     Args:
         degree: the highest total degree, 1 or more.
-        operator: `ScalarLangevin()`; the closed forms are for it, others go by autodiff.
+        operator: `ScalarLangevin()`, which has closed forms; others use automatic differentiation.
         weight: $w$, or None for $1 / 20 d$. With $w = 1/2$ a `Ridge` penalty is that of the paper,
             $\|A\|^2 + \|b\|^2$ for $\frac12 x^\top A x + b^\top x$.
 
@@ -165,15 +226,15 @@ class Polynomial(AbstractLinearFamily):
         return jnp.concatenate(scaled)
 
     def features(self, state: PyTree, x: Point, score: Point) -> jax.Array:
-        r"""By $\mathcal{L}(v x_i) = v s_i + x_i \mathcal{L} v + 2 \partial_i v$, degree by degree."""
+        r"""Compute the features by $\mathcal{L}(v x_i) = v s_i + x_i \mathcal{L} v + 2 \partial_i v$."""
         if not isinstance(self.operator, ScalarLangevin):
             return super().features(state, x, score)
         return stein_monomials(x[:, None], score[:, None], self._weights(x.shape[0]))[:, 0]
 
     def feature_matrix(self, state: PyTree, x: Points, score: Points) -> AnyArray:
-        # a subclass with `features` of its own has them mapped over the points
-        own = type(self).features is not Polynomial.features
-        if own or not isinstance(self.operator, ScalarLangevin):
+        # the `features` of a subclass that overrides them are mapped over the points
+        overridden = type(self).features is not Polynomial.features
+        if overridden or not isinstance(self.operator, ScalarLangevin):
             return super().feature_matrix(state, x, score)
         return stein_monomials(x.T, score.T, self._weights(x.shape[1])).T
 
@@ -198,17 +259,19 @@ class Polynomial(AbstractLinearFamily):
         return self.degree == 2 and isinstance(self.operator, ScalarLangevin)
 
     def _weight(self, j: int, dim: int) -> float:
+        """Return the weight of degree j."""
         weight = 1 / (20 * dim) if self.weight is None else self.weight
         return weight ** (j - 1)
 
     def _weights(self, dim: int) -> tuple[float, ...]:
+        """Return the weights of all degrees."""
         return tuple(self._weight(j, dim) for j in range(1, self.degree + 1))
 
 
 def dot_product_stein(
     weights: tuple[float, ...], x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints
 ) -> AnyArray:
-    r"""The second-order Stein kernel of $\kappa(x^\top y)$ on all pairs.
+    r"""Compute the second-order Stein kernel of $\kappa(x^\top y)$ on all pairs of points, (n, m).
 
     With $u = x \cdot y$, $p = x \cdot s_y$, $q = y \cdot s_x$:
     $\kappa'''' |x|^2 |y|^2 + 4 u \kappa''' + 2 d \kappa'' + \kappa''' (|x|^2 q + |y|^2 p) +
@@ -219,10 +282,10 @@ def dot_product_stein(
     q = p.T if x is y and score_x is score_y else score_x @ y.T
     k1, k2, k3, k4 = (_kappa(u, n, weights) for n in (1, 2, 3, 4))
     xp = namespace(x, y)
-    own = xp.sum(x * score_x, axis=1)[:, None] + xp.sum(y * score_y, axis=1)
+    inner = xp.sum(x * score_x, axis=1)[:, None] + xp.sum(y * score_y, axis=1)
     total = k1 * r
     if degree >= 2:
-        total = total + k2 * (2 * (dim + own) + p * q)
+        total = total + k2 * (2 * (dim + inner) + p * q)
     if degree >= 3:
         xx, yy = xp.sum(x**2, axis=1)[:, None], xp.sum(y**2, axis=1)
         total = total + k3 * (4 * u + xx * q + yy * p) + k4 * xx * yy
@@ -230,12 +293,12 @@ def dot_product_stein(
 
 
 def _kappa(u: AnyArray, order: int, weights: tuple[float, ...]) -> AnyArray | float:
-    r"""The derivative of order $o$ of $\kappa$: $\sum_j w_j u^{j - o} / (j - o)!$."""
+    r"""Compute the derivative of order $o$ of $\kappa$: $\sum_j w_j u^{j - o} / (j - o)!$."""
     degrees = range(order, len(weights) + 1)
-    rising = [weights[j - 1] / factorial(j - order) for j in degrees]
-    if not rising:
+    coefficients = [weights[j - 1] / factorial(j - order) for j in degrees]
+    if not coefficients:
         return 0.0
-    total = rising[-1]
-    for coefficient in rising[-2::-1]:
+    total = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
         total = total * u + coefficient
     return total

@@ -1,3 +1,5 @@
+"""Random Fourier features: a kernel by cosines of random frequencies."""
+
 from typing import ClassVar
 
 import equinox as eqx
@@ -17,9 +19,9 @@ class RandomFeatures(AbstractLinearFamily):
     exponential kernel (Rahimi and Recht, 2007) at a cost that does not grow with the draws.
 
     Args:
-        count: $p$, how many.
+        count: $p$, the number of features.
         length_scale: $\ell$, a number or a heuristic.
-        seed: of the frequencies and phases.
+        seed: the seed of the frequencies and phases.
         operator: `ScalarLangevin()`, or another that acts on potentials.
 
     >>> family = RandomFeatures(100)
@@ -41,10 +43,10 @@ class RandomFeatures(AbstractLinearFamily):
         check_potentials(self)
 
     def setup(self, x: Points, score: Points) -> PyTree:
-        first, second = jax.random.split(jax.random.key(self.seed))
-        # in single precision, so that the features of float32 draws are those of float64 ones
-        frequency = jax.random.normal(first, (self.count, x.shape[1]), jnp.float32)
-        phase = jax.random.uniform(second, (self.count,), jnp.float32, maxval=2 * jnp.pi)
+        frequency_key, phase_key = jax.random.split(jax.random.key(self.seed))
+        # drawn in single precision, so that float32 and float64 draws have the same features
+        frequency = jax.random.normal(frequency_key, (self.count, x.shape[1]), jnp.float32)
+        phase = jax.random.uniform(phase_key, (self.count,), jnp.float32, maxval=2 * jnp.pi)
         dtype = jnp.asarray(x).dtype
         return frequency.astype(dtype) / self.length_scale, phase.astype(dtype)
 

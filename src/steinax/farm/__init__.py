@@ -1,4 +1,4 @@
-"""Posterior farms: the same expectations under many posteriors."""
+"""Posterior farms: estimate the same expectations under many posteriors."""
 
 from ._batch import Batch
 from ._many import FarmTask, estimate_many

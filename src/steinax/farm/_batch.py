@@ -1,4 +1,4 @@
-"""Batches of posteriors of one shape: some computed together, some alone."""
+"""Batches of posteriors of one shape, estimated together where possible and otherwise one by one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
@@ -7,47 +7,45 @@ import equinox as eqx
 import numpy as np
 
 from .._types import AnyArray
-from ..auditing import audit
-from ..data import Integrands, Sample, integrands
-from ..data._integrands import IntegrandSpec
+from ..auditing import CHAINS, AuditMode, audit
+from ..data import Integrands, IntegrandSpec, Sample, integrands
 from ..estimation import estimate
-from ..estimation._audited import CHAINS, AuditMode
 from ..families import AbstractFamily, Polynomial
 from ._batched import NUMBERS, Slice, batched, compute
-from ._result import OK, Table, failures
+from ._result import OK, ResultRows, failures
 
-type Problem = tuple[str, str]  # a status and its reason
+type Status = tuple[str, str]  # a status and its reason
 
 FAILED = "failed"
-NOTHING: Problem = (OK, "")
+NO_PROBLEM: Status = (OK, "")
 
 
-def judged(sample: Sample, mode: AuditMode) -> tuple[Problem, bool]:
-    """What the audit finds, as a status and its reason, and whether it forbids an estimate."""
+def audit_status(sample: Sample, mode: AuditMode) -> tuple[Status, bool]:
+    """Audit a sample: return a status with its reason, and whether the audit forbids an estimate."""
     if mode == "off":
-        return NOTHING, False
+        return NO_PROBLEM, False
     report = audit(sample)
     if report.passed:
-        return NOTHING, False
+        return NO_PROBLEM, False
     chains = any(finding.kind in CHAINS for finding in report.fatal)
     if mode == "unadjusted" and not chains:
-        return NOTHING, False
+        return NO_PROBLEM, False
     worst = report.fatal[0]
     return (worst.kind, worst.message), mode != "warn"
 
 
-def failure(error: Exception, status: str = FAILED) -> Problem:
-    """An error as a status and its reason."""
+def failure(error: Exception, status: str = FAILED) -> Status:
+    """Turn an error into a status and its reason."""
     return status, f"{type(error).__name__}: {error}"
 
 
 NAME = "f"
 SLICE = 16e6  # bytes of the posteriors that are computed together
-MOST = 64  # of them
+MOST = 64  # posteriors that are computed together
 
 
 class Group(NamedTuple):
-    """Draws, scores and integrands of some posteriors."""
+    """Draws, scores and integrands of posteriors of one shape."""
 
     draws: AnyArray  # (posterior, chain, draw, dim)
     scores: AnyArray
@@ -57,83 +55,83 @@ class Group(NamedTuple):
     names: tuple[str, ...]  # of the integrands
 
     def sample(self, i: int) -> Sample:
-        """One of the posteriors."""
+        """Build the sample of posterior `i`."""
         flags = None if self.diverging is None else self.diverging[i]
         return Sample(self.draws[i], self.scores[i], self.columns, self.draws.dtype, flags)
 
 
 def estimate_group(
-    group: Group, family: AbstractFamily, mode: AuditMode, known: dict[int, Problem] | None = None
-) -> Table:
-    """A row for each posterior.
+    group: Group, family: AbstractFamily, mode: AuditMode, excluded: dict[int, Status] | None = None
+) -> ResultRows:
+    """Estimate the expectations under each posterior of a group: one row for each.
 
     Args:
         group: the posteriors.
         family: of control variates.
-        mode: what becomes of those that fail their audit.
-        known: what is known to be wrong with some of them, by their places: these are left out.
+        mode: how to treat posteriors that fail their audit.
+        excluded: statuses of posteriors known to have failed, by index: they are not estimated.
     """
-    known = {} if known is None else known
+    excluded = {} if excluded is None else excluded
     count, chains, length, dim = group.draws.shape
     numbers = np.full((len(NUMBERS), count, len(group.names)), np.nan)
-    problems = [known.get(i, NOTHING) for i in range(count)]
-    todo = np.array([i for i in range(count) if i not in known], dtype=int)
-    single = todo
+    problems = [excluded.get(i, NO_PROBLEM) for i in range(count)]
+    remaining = np.array([i for i in range(count) if i not in excluded], dtype=int)
+    single = remaining
     if batched(family, chains, length, dim) and group.draws.dtype == np.float64:
         size = _slice_size(group, family)
-        parts = [todo[i : i + size] for i in range(0, len(todo), size)]
-        found = [_together(group, part, family, mode != "off") for part in parts]
-        for part, one in zip(parts, found, strict=True):
-            numbers[:, part] = one.numbers
-        single = todo[np.concatenate([one.alone for one in found])]
-        for i in todo[np.concatenate([one.doubted for one in found])].tolist():
-            problems[i], refused = _judged(group, i, mode)
+        slices = [remaining[i : i + size] for i in range(0, len(remaining), size)]
+        results = [_estimate_slice(group, indices, family, mode != "off") for indices in slices]
+        for indices, result in zip(slices, results, strict=True):
+            numbers[:, indices] = result.numbers
+        single = remaining[np.concatenate([result.alone for result in results])]
+        for i in remaining[np.concatenate([result.doubted for result in results])].tolist():
+            problems[i], refused = _try_audit_status(group, i, mode)
             numbers[:, i] = np.where(refused, np.nan, numbers[:, i])
     for i in single.tolist():
-        numbers[:, i], problems[i] = _alone(group, i, family, mode)
+        numbers[:, i], problems[i] = _estimate_single(group, i, family, mode)
     status, reason = ([problem[j] for problem in problems] for j in (0, 1))
-    return Table(numbers, status, reason, group.names)
+    return ResultRows(numbers, status, reason, group.names)
 
 
 def _slice_size(group: Group, family: AbstractFamily) -> int:
-    """How many posteriors to compute together: what each makes of columns and series counts."""
+    """Choose how many posteriors to compute together, from the memory that each one takes."""
     _, chains, length, dim = group.draws.shape
     p = cast(Polynomial, family).size(None, dim)
-    each = 8 * chains * length * (2 * p + 4 * len(group.names) + 10 * dim)
-    return int(min(max(SLICE // each, 1), MOST))
+    size = 8 * chains * length * (2 * p + 4 * len(group.names) + 10 * dim)
+    return int(min(max(SLICE // size, 1), MOST))
 
 
-def _together(group: Group, part: AnyArray, family: AbstractFamily, look: bool) -> Slice:
+def _estimate_slice(group: Group, indices: AnyArray, family: AbstractFamily, check: bool) -> Slice:
     draws, scores, f = (
-        np.ascontiguousarray(np.moveaxis(array[part], -1, 1))
+        np.ascontiguousarray(np.moveaxis(array[indices], -1, 1))
         for array in (group.draws, group.scores, group.values)
     )
-    flags = None if group.diverging is None else group.diverging[part]
-    return compute(draws, scores, f, flags, cast(Polynomial, family).degree, look)
+    flags = None if group.diverging is None else group.diverging[indices]
+    return compute(draws, scores, f, flags, cast(Polynomial, family).degree, check)
 
 
-def _judged(group: Group, i: int, mode: AuditMode) -> tuple[Problem, bool]:
+def _try_audit_status(group: Group, i: int, mode: AuditMode) -> tuple[Status, bool]:
     try:
-        return judged(group.sample(i), mode)
+        return audit_status(group.sample(i), mode)
     except Exception as error:
         return failure(error), True
 
 
-def _alone(
+def _estimate_single(
     group: Group, i: int, family: AbstractFamily, mode: AuditMode
-) -> tuple[AnyArray, Problem]:
-    """The numbers of one posterior, (number, k), and its status: whatever goes wrong is its own."""
-    nothing = np.full((len(NUMBERS), len(group.names)), np.nan)
+) -> tuple[AnyArray, Status]:
+    """Estimate one posterior: its numbers, (number, k), and its status; errors become a status."""
+    missing = np.full((len(NUMBERS), len(group.names)), np.nan)
     try:
         sample = group.sample(i)
         values = integrands({NAME: group.values[i]}, sample).values
-        problem, refused = judged(sample, mode)
+        problem, refused = audit_status(sample, mode)
         if refused:
-            return nothing, problem
-        found = estimate(Integrands(values, group.names), sample, family, audit="off")
+            return missing, problem
+        result = estimate(Integrands(values, group.names), sample, family, audit="off")
     except Exception as error:
-        return nothing, failure(error)
-    return np.stack([getattr(found, number) for number in NUMBERS]), problem
+        return missing, failure(error)
+    return np.stack([getattr(result, number) for number in NUMBERS]), problem
 
 
 NOT_FINITE = "not finite"
@@ -144,7 +142,7 @@ class Batch(eqx.Module):
     """Draws and scores of many posteriors of one shape.
 
     The arrays may be NumPy's, in memory or mapped from a file, or of anything else that has a shape
-    and gives NumPy arrays for slices of its first axis, such as arrays of zarr or HDF5: some hundred
+    and gives NumPy arrays for slices of its first axis, such as arrays of zarr or HDF5: a few hundred
     posteriors are read at a time.
 
     Args:
@@ -185,7 +183,7 @@ class Batch(eqx.Module):
         return self.draws.shape[0]
 
     def part(self, start: int, stop: int) -> "Batch":
-        """Some of the posteriors, in memory."""
+        """Read posteriors `start` to `stop` into memory."""
         draws, scores = (
             np.asarray(array[start:stop], dtype=np.float64) for array in (self.draws, self.scores)
         )
@@ -201,70 +199,70 @@ class Batch(eqx.Module):
 
 def estimate_batch(
     f: IntegrandSpec, batch: Batch, family: AbstractFamily, mode: AuditMode
-) -> Table:
-    """A row for each posterior of a batch in memory."""
+) -> ResultRows:
+    """Estimate the expectations under each posterior of a batch in memory: one row for each."""
     finite = np.isfinite(batch.draws.sum(axis=(1, 2, 3)) + batch.scores.sum(axis=(1, 2, 3)))
-    known: dict[int, Problem] = {}
+    excluded: dict[int, Status] = {}
     for i in np.flatnonzero(~finite):
         try:
             Sample(batch.draws[i], batch.scores[i])
         except ValueError as error:
-            known[int(i)] = (NOT_FINITE, str(error))
-    fit = np.array([i for i in range(len(batch)) if i not in known], dtype=int)
+            excluded[int(i)] = (NOT_FINITE, str(error))
+    fit = np.array([i for i in range(len(batch)) if i not in excluded], dtype=int)
     if len(fit) == 0:
-        return failures(known.values())
-    values, names = _evaluated(f, batch, fit, known)
+        return failures(excluded.values())
+    values, names = _evaluate_all(f, batch, fit, excluded)
     if not names:
-        return failures(known[i] for i in range(len(batch)))
+        return failures(excluded[i] for i in range(len(batch)))
     group = Group(batch.draws, batch.scores, values, batch.diverging, batch.names, names)
-    return estimate_group(group, family, mode, known)
+    return estimate_group(group, family, mode, excluded)
 
 
-def _evaluated(
-    f: IntegrandSpec, batch: Batch, fit: AnyArray, known: dict[int, Problem]
+def _evaluate_all(
+    f: IntegrandSpec, batch: Batch, fit: AnyArray, excluded: dict[int, Status]
 ) -> tuple[AnyArray, tuple[str, ...]]:
-    """The integrands of all posteriors, NaN for those that are not fit; what fails gets known."""
+    """Evaluate the integrands of the `fit` posteriors, NaN for others; add failures to `excluded`."""
     try:
-        found, names = _values(f, batch, fit)
-    except Exception:  # of one or some of them: which?
-        found, names = _one_by_one(f, batch, fit, known)
+        computed, names = _evaluate(f, batch, fit)
+    except Exception:  # evaluate one by one to find the posteriors that fail
+        computed, names = _evaluate_one_by_one(f, batch, fit, excluded)
     values = np.full((*batch.draws.shape[:3], len(names)), np.nan)
-    fit = np.array([i for i in fit if i not in known], dtype=int)
+    fit = np.array([i for i in fit if i not in excluded], dtype=int)
     if names:
-        values[fit] = found
+        values[fit] = computed
     return values, names
 
 
-def _values(f: IntegrandSpec, batch: Batch, fit: AnyArray) -> tuple[AnyArray, tuple[str, ...]]:
-    """The integrands of some posteriors, as if their chains were those of one."""
+def _evaluate(f: IntegrandSpec, batch: Batch, fit: AnyArray) -> tuple[AnyArray, tuple[str, ...]]:
+    """Evaluate the integrands of the `fit` posteriors in one call, with all chains concatenated."""
     _, _, length, dim = batch.draws.shape
-    whole = len(fit) == len(batch)
+    complete = len(fit) == len(batch)
     draws, scores = (
-        (array if whole else array[fit]).reshape(-1, length, dim)
+        (array if complete else array[fit]).reshape(-1, length, dim)
         for array in (batch.draws, batch.scores)
     )
     sample = Sample(draws, scores, batch.names)
-    found = integrands(_flat(f, fit, length), sample)
-    return found.values.reshape(len(fit), -1, length, len(found.names)), found.names
+    evaluated = integrands(_flatten_chains(f, fit, length), sample)
+    return evaluated.values.reshape(len(fit), -1, length, len(evaluated.names)), evaluated.names
 
 
-def _flat(f: Any, fit: AnyArray, length: int) -> Any:
-    """Arrays of the integrands with the chains of all posteriors on one axis."""
+def _flatten_chains(f: Any, fit: AnyArray, length: int) -> Any:
+    """Reshape arrays of integrands so that the chains of all `fit` posteriors are on one axis."""
     if isinstance(f, Mapping):
-        return {name: _flat(one, fit, length) for name, one in f.items()}
+        return {name: _flatten_chains(function, fit, length) for name, function in f.items()}
     if isinstance(f, np.ndarray):
         return f[fit].reshape(-1, length, *f.shape[3:])
     return f
 
 
-def _one_by_one(
-    f: IntegrandSpec, batch: Batch, fit: AnyArray, known: dict[int, Problem]
+def _evaluate_one_by_one(
+    f: IntegrandSpec, batch: Batch, fit: AnyArray, excluded: dict[int, Status]
 ) -> tuple[AnyArray, tuple[str, ...]]:
     values, names = [], ()
     for i in fit:
         try:
-            one, names = _values(f, batch, np.array([i]))
-            values.append(one)
+            computed, names = _evaluate(f, batch, np.array([i]))
+            values.append(computed)
         except Exception as error:
-            known[int(i)] = failure(error, INTEGRANDS)
+            excluded[int(i)] = failure(error, INTEGRANDS)
     return np.concatenate(values) if values else np.empty(0), names

@@ -1,4 +1,4 @@
-"""Rows of results, a posterior each."""
+"""Results of a farm: one row of numbers for each posterior."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 OK = "ok"
 
 
-class Table(NamedTuple):
-    """What some posteriors gave, in order."""
+class ResultRows(NamedTuple):
+    """Numbers and statuses of several posteriors, in order."""
 
-    numbers: AnyArray  # (number, posterior, k), in the order of NUMBERS; NaN where it failed
-    status: list[str]  # "ok", or what was wrong in a word
-    reason: list[str]  # what was wrong and what to do next; empty if nothing was
+    numbers: AnyArray  # (number, posterior, k), in the order of NUMBERS; NaN for failures
+    status: list[str]  # "ok", or one word for the problem
+    reason: list[str]  # the problem and what to do next; empty for "ok"
     names: tuple[str, ...]  # of the integrands; none where no posterior could be evaluated
 
 
-def failures(problems: Iterable[tuple[str, str]], names: tuple[str, ...] = ()) -> Table:
-    """Rows without numbers, from the status and reason of each."""
+def failures(problems: Iterable[tuple[str, str]], names: tuple[str, ...] = ()) -> ResultRows:
+    """Build rows without numbers from the status and reason of each posterior."""
     status, reason = [], []
     for word, why in problems:
         status.append(word)
         reason.append(why)
     numbers = np.full((len(NUMBERS), len(status), len(names)), np.nan)
-    return Table(numbers, status, reason, names)
+    return ResultRows(numbers, status, reason, names)
 
 
-def merged(tables: Iterable[Table]) -> Table:
-    """All rows one below the other; those of other integrands than the first's have failed."""
+def merged(tables: Iterable[ResultRows]) -> ResultRows:
+    """Concatenate rows; rows whose integrands differ from the first ones become failures."""
     tables = list(tables)
     names = next((table.names for table in tables if table.names), ())
-    tables = [_as_others(table, names) for table in tables]
-    return Table(
+    tables = [_with_names(table, names) for table in tables]
+    return ResultRows(
         np.concatenate([np.empty((len(NUMBERS), 0, len(names))), *(t.numbers for t in tables)], 1),
         [word for table in tables for word in table.status],
         [why for table in tables for why in table.reason],
@@ -51,23 +51,23 @@ def merged(tables: Iterable[Table]) -> Table:
     )
 
 
-def ordered(table: Table, order: list[int]) -> Table:
-    """The rows moved, each to the place that is given for it."""
+def ordered(table: ResultRows, order: list[int]) -> ResultRows:
+    """Move each row to the position that `order` gives for it."""
     back = np.argsort(order)
     status, reason = ([words[i] for i in back] for words in (table.status, table.reason))
-    return Table(table.numbers[:, back], status, reason, table.names)
+    return ResultRows(table.numbers[:, back], status, reason, table.names)
 
 
-def _as_others(table: Table, names: tuple[str, ...]) -> Table:
+def _with_names(table: ResultRows, names: tuple[str, ...]) -> ResultRows:
     if table.names == names:
         return table
-    other = (
+    mismatch = (
         f"its integrands are {', '.join(table.names[:5])} and those of the others {', '.join(names[:5])}: "
         "give integrands that have the same names for every posterior."
     )
     rows = zip(table.status, table.reason, strict=True)
     return failures(
-        ((word, why) if word != OK else ("integrands", other) for word, why in rows), names
+        ((word, why) if word != OK else ("integrands", mismatch) for word, why in rows), names
     )
 
 
@@ -79,8 +79,8 @@ AXES = ("posterior", "integrand")
 class Estimates(eqx.Module):
     """Expectations under many posteriors: arrays (posterior, k), one row for each, in order.
 
-    A row that failed holds NaN, and `status` and `reason` say why. An index or a slice gives some of
-    the rows: `estimates[3]`, `estimates[estimates.ok]`.
+    A failed row holds NaN, and `status` and `reason` say why. An index or a slice selects rows:
+    `estimates[3]`, `estimates[estimates.ok]`.
 
     Attributes:
         value: the estimates.
@@ -91,9 +91,9 @@ class Estimates(eqx.Module):
         ess: how many independent draws would have plain averages as accurate.
         rhat: split R-hat of the controlled series.
         freedom: degrees of freedom of `mcse`, for intervals.
-        status: `"ok"`, or one word for what was wrong: a kind of the audit such as `sign` or
+        status: `"ok"`, or one word for the problem: a finding of the audit such as `sign` or
             `duplicate`; `not finite`; `integrands`; `unreadable`; `failed`.
-        reason: what was wrong and what to do next; empty for rows that are ok.
+        reason: the problem and what to do next; empty for rows that are ok.
         names: of the integrands.
 
     >>> import numpy as np, steinax as sx
@@ -118,16 +118,16 @@ class Estimates(eqx.Module):
 
     @property
     def ok(self) -> AnyArray:
-        """Which rows are to be believed, (posterior,)."""
+        """Whether each row is without problems, (posterior,)."""
         return self.status == OK
 
     def interval(self, level: float = 0.95) -> AnyArray:
-        """Intervals that cover the expectations with this probability, (posterior, k, 2)."""
+        """Compute intervals that cover the expectations with probability `level`, (posterior, k, 2)."""
         reach = t_quantile(level, self.freedom) * self.mcse
         return np.stack([self.value - reach, self.value + reach], axis=-1)
 
     def to_dataset(self) -> "xarray.Dataset":
-        """As labelled arrays, (posterior, integrand), to be stored.
+        """Convert to a Dataset with dimensions (posterior, integrand), for storage.
 
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(3, 4, 250, 2))
@@ -137,24 +137,24 @@ class Estimates(eqx.Module):
         import xarray
 
         arrays: dict[str, Any] = {name: (AXES, getattr(self, name)) for name in NUMBERS}
-        words = {name: (AXES[:1], getattr(self, name)) for name in ("status", "reason")}
-        return xarray.Dataset(arrays | words, {AXES[1]: list(self.names)})
+        texts = {name: (AXES[:1], getattr(self, name)) for name in ("status", "reason")}
+        return xarray.Dataset(arrays | texts, {AXES[1]: list(self.names)})
 
     @staticmethod
     def concatenate(parts: "Iterable[Estimates]") -> "Estimates":
-        """The rows of several, one below the other: what workers gave, put together.
+        """Concatenate the rows of several results, such as those of workers.
 
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(3, 4, 250, 2))
-        >>> found = sx.estimate_many("x", sx.Batch(x, -x))
-        >>> len(sx.farm.Estimates.concatenate([found, found[:2]]))
+        >>> estimates = sx.estimate_many("x", sx.Batch(x, -x))
+        >>> len(sx.farm.Estimates.concatenate([estimates, estimates[:2]]))
         5
         """
         return from_table(merged(part._table() for part in parts))
 
-    def _table(self) -> Table:
+    def _table(self) -> ResultRows:
         numbers = np.stack([getattr(self, name) for name in NUMBERS])
-        return Table(numbers, self.status.tolist(), self.reason.tolist(), self.names)
+        return ResultRows(numbers, self.status.tolist(), self.reason.tolist(), self.names)
 
     def __len__(self) -> int:
         return len(self.status)
@@ -187,8 +187,8 @@ class Estimates(eqx.Module):
         return "\n".join(lines)
 
 
-def from_table(table: Table) -> Estimates:
-    """The rows as users see them."""
+def from_table(table: ResultRows) -> Estimates:
+    """Convert rows to the public result class."""
     reason = np.empty(len(table.reason), dtype=object)
     reason[:] = table.reason
     arrays = dict(zip(NUMBERS, table.numbers, strict=True))

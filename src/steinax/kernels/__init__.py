@@ -1,15 +1,13 @@
-"""Base kernels, and the Stein kernel of any of them."""
+"""Base kernels and their Stein kernels."""
 
-from typing import TYPE_CHECKING
-
-from .._lazy import lazily
 from ._base import (
     AbstractHeuristic,
     AbstractKernel,
     Hyperparameter,
+    KernelProduct,
+    KernelSum,
     MedianHeuristic,
-    Product,
-    Sum,
+    autodiff_stein as autodiff_stein,
     hyperparameter,
     resolve,
 )
@@ -23,20 +21,11 @@ from ._closed_forms import (
     RationalQuadratic,
     SquaredExponential,
 )
-
-if TYPE_CHECKING:
-    from ._damped import DampedGaussian
-    from ._hamming import Hamming, RootDimension
-    from ._lattice import Lattice, StandardDeviations
-else:
-    __getattr__, __dir__ = lazily(
-        __name__,
-        {
-            "_damped": ("DampedGaussian",),
-            "_hamming": ("Hamming", "RootDimension"),
-            "_lattice": ("Lattice", "StandardDeviations"),
-        },
-    )
+from ._structured import (
+    CoordinatePairs as CoordinatePairs,
+    DampedGaussian,
+    Directional as Directional,
+)
 
 __all__ = [
     "AbstractHeuristic",
@@ -44,20 +33,16 @@ __all__ = [
     "AbstractRadial",
     "DampedGaussian",
     "ExponentialDotProduct",
-    "Hamming",
     "Hyperparameter",
     "InverseMultiquadric",
-    "Lattice",
+    "KernelProduct",
+    "KernelSum",
     "Matern32",
     "Matern52",
     "MedianHeuristic",
-    "Product",
     "RadialProduct",
     "RationalQuadratic",
-    "RootDimension",
     "SquaredExponential",
-    "StandardDeviations",
-    "Sum",
     "hyperparameter",
     "resolve",
 ]

@@ -1,4 +1,4 @@
-"""What a kernel is, its Stein kernel of pairs of points, and length-scales found from the draws."""
+"""Base classes of kernels, their Stein kernels, and heuristics for length-scales."""
 
 import abc
 from functools import cached_property, partial
@@ -9,16 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._linalg import namespace
-from .._precision import as_leaf
+from .._numerics import as_leaf, namespace
 from .._types import AnyArray, OtherPoints, Point, Points, PyTree, Scalar
 from ..operators import AbstractOperator, ScaledOperator
 
-SUBSAMPLE = 500  # draws whose distances are taken: 124,750 pairs
+SUBSAMPLE = 500  # draws between which distances are computed: 124,750 pairs
 
 
 class AbstractHeuristic(eqx.Module):
-    """A hyper-parameter that is found from the draws; it stands where the number would.
+    """A hyper-parameter that is computed from the draws, given in place of a number.
 
     >>> import jax.numpy as jnp, numpy as np
     >>> class RootDimension(AbstractHeuristic):
@@ -31,7 +30,7 @@ class AbstractHeuristic(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, x: Points) -> jax.Array:
-        """The number, given the draws."""
+        """Compute the hyper-parameter from the draws."""
 
 
 class MedianHeuristic(AbstractHeuristic):
@@ -39,11 +38,11 @@ class MedianHeuristic(AbstractHeuristic):
 
     $$ \ell = a \sqrt{\tfrac12 \operatorname{median}_{i<j} \|x_i - x_j\|^2} , $$
 
-    with the paper's factor of one half. Of a large sample 500 draws are used, at all
-    distances from the mean, whatever their order.
+    with the paper's factor of one half. In a large sample 500 draws are used, spread over all
+    distances from the mean, regardless of their order.
 
     Args:
-        factor: $a$.
+        factor: the factor $a$.
 
     >>> import numpy as np
     >>> x = np.array([[0.0], [1.0], [2.0]])
@@ -56,16 +55,16 @@ class MedianHeuristic(AbstractHeuristic):
     def __call__(self, x: Points) -> AnyArray:
         xp, n = namespace(x), x.shape[0]
         x = x - xp.mean(x, axis=0)
-        size = xp.sum(x**2, axis=1)
-        if n > SUBSAMPLE:  # some at every distance, whatever the order of the draws
-            some = xp.argsort(size)[np.linspace(0, n - 1, SUBSAMPLE).astype(int)]
-            x, size = x[some], size[some]
-        squared = size[:, None] + size - 2 * x @ x.T  # no array of pairs and dimensions
+        squared_norm = xp.sum(x**2, axis=1)
+        if n > SUBSAMPLE:  # evenly by distance from the mean, regardless of the order of the draws
+            subset = xp.argsort(squared_norm)[np.linspace(0, n - 1, SUBSAMPLE).astype(int)]
+            x, squared_norm = x[subset], squared_norm[subset]
+        squared = squared_norm[:, None] + squared_norm - 2 * x @ x.T  # avoids an (n, n, dim) array
         pairs = squared[np.triu_indices(x.shape[0], k=1)]
         return xp.asarray(self.factor * xp.sqrt(xp.median(pairs) / 2))
 
 
-if TYPE_CHECKING:  # by the time it is used in a formula, a hyper-parameter is a number
+if TYPE_CHECKING:  # a hyper-parameter is a number by the time it is used in a formula
     Hyperparameter = Any
 else:
     Hyperparameter = Scalar | AbstractHeuristic
@@ -84,49 +83,52 @@ def resolve(tree: PyTree, x: Points) -> PyTree:
     def is_heuristic(node: PyTree) -> bool:
         return isinstance(node, AbstractHeuristic) or hasattr(node, "resolved")
 
-    def one(node: PyTree) -> PyTree:
-        if hasattr(node, "resolved"):  # it looks at the draws in a way of its own
+    def resolve_node(node: PyTree) -> PyTree:
+        if hasattr(node, "resolved"):  # it transforms the draws first
             return node.resolved(x)
         return node(x) if is_heuristic(node) else node
 
-    return jax.tree.map(one, tree, is_leaf=is_heuristic)
+    return jax.tree.map(resolve_node, tree, is_leaf=is_heuristic)
 
 
 def hyperparameter(value: float | np.number | AnyArray | AbstractHeuristic) -> Hyperparameter:
-    """Convert a field: numbers become traced leaves, heuristics wait for the draws."""
+    """Convert a hyper-parameter: numbers become array leaves, heuristics are kept."""
     if isinstance(value, (AbstractHeuristic, jax.Array)):
         return value
     return as_leaf(value)
 
 
-class Products:
-    r"""The inner products of points $x, y$ and their scores $s, t$: numbers for one pair, matrices for many.
+class PairProducts:
+    r"""Inner products of points $x, y$ and their scores $s, t$: numbers for one pair, matrices for many.
 
-    A closed form that is written with these serves one pair of points, (dim,) each, and all pairs of two
-    sets of them, (n, dim) and (m, dim), where it costs a few matrix products and passes over (n, m).
-    They are made when they are first asked for.
+    A closed form in terms of these serves one pair of points, (dim,) each, and all pairs of two sets of
+    points, (n, dim) and (m, dim), where it costs a few matrix products and passes over (n, m) arrays.
+    Every product is computed on first access.
 
     >>> import numpy as np
     >>> x = np.array([[1.0, 0.0], [0.0, 2.0]])
-    >>> Products(x, -x, x, -x).squared_distance.tolist()
+    >>> PairProducts(x, -x, x, -x).squared_distance.tolist()
     [[0.0, 5.0], [5.0, 0.0]]
-    >>> float(Products(x[0], -x[0], x[1], -x[1]).squared_distance)
+    >>> float(PairProducts(x[0], -x[0], x[1], -x[1]).squared_distance)
     5.0
     """
 
     def __init__(self, x: AnyArray, s: AnyArray, y: AnyArray, t: AnyArray):
-        self.x, self.s, self.y, self.t = x, s, y, t
-        self.dim = x.shape[-1]
-        self.xp = namespace(x, s, y, t)
+        self.x: AnyArray = x
+        self.s: AnyArray = s
+        self.y: AnyArray = y
+        self.t: AnyArray = t
+        self.dim: int = x.shape[-1]
+        self.xp: Any = namespace(x, s, y, t)
 
-    def _of_first(self, left: AnyArray, right: AnyArray) -> Any:
-        """Of two vectors that belong to the first point: (n, 1)."""
+    def _inner_first(self, left: AnyArray, right: AnyArray) -> Any:
+        """Compute the inner product of two vectors of the first point: (n, 1) for many points."""
         total = self.xp.sum(left * right, axis=-1)
         return total if left.ndim == 1 else total[:, None]
 
     @cached_property
     def xx(self) -> Any:
-        return self._of_first(self.x, self.x)
+        return self._inner_first(self.x, self.x)
 
     @cached_property
     def yy(self) -> Any:
@@ -134,7 +136,7 @@ class Products:
 
     @cached_property
     def xs(self) -> Any:
-        return self._of_first(self.x, self.s)
+        return self._inner_first(self.x, self.s)
 
     @cached_property
     def yt(self) -> Any:
@@ -158,19 +160,19 @@ class Products:
 
     @cached_property
     def crossed(self) -> Any:
-        r"""$x \cdot t + y \cdot s$, by one product."""
+        r"""The sum $x \cdot t + y \cdot s$, computed by one matrix product."""
         left = self.xp.concat((self.x, self.s), axis=-1)
         return left @ self.xp.concat((self.t, self.y), axis=-1).T
 
     @cached_property
     def squared_distance(self) -> Any:
-        r"""$|x - y|^2$, polarised, which is accurate for standardised draws; rounding errors are made 0."""
-        size = self.xx + self.yy
-        q = size - 2 * self.xy
-        return self.xp.where(q > 8 * self.xp.finfo(q.dtype).eps * size, q, 0.0)
+        r"""The polarised $|x - y|^2$, accurate for standardised draws; rounding errors become 0."""
+        squared_norms = self.xx + self.yy
+        q = squared_norms - 2 * self.xy
+        return self.xp.where(q > 8 * self.xp.finfo(q.dtype).eps * squared_norms, q, 0.0)
 
     def along(self, direction: AnyArray) -> tuple[AnyArray, AnyArray]:
-        r"""$a \cdot (x - y)$ and $a \cdot (s - t)$."""
+        r"""Compute $a \cdot (x - y)$ and $a \cdot (s - t)$ for a direction $a$."""
         first, second = (
             (u @ direction if u.ndim == 1 else (u @ direction)[:, None]) - v @ direction
             for u, v in ((self.x, self.y), (self.s, self.t))
@@ -178,18 +180,18 @@ class Products:
         return first, second
 
     def coordinate(self, i: int) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
-        """x, s, y and t in one coordinate: (n, 1), (n, 1), (m,) and (m,)."""
+        """Return x, s, y and t in one coordinate: (n, 1), (n, 1), (m,) and (m,)."""
         x, s = self.x[..., i], self.s[..., i]
         if self.x.ndim > 1:
             x, s = x[:, None], s[:, None]
         return x, s, self.y[..., i], self.t[..., i]
 
 
-NUMBERS = 2**18  # in a tile: what is made of the products stays in a core's own cache
+NUMBERS = 2**18  # entries of a tile, so that its intermediate arrays stay in the cache of a core
 
 
 def pairwise_tiles(n: int, m: int) -> list[slice]:
-    """The rows of a matrix of n by m, some at a time.
+    """Split the rows of an (n, m) matrix into tiles of about `NUMBERS` entries.
 
     >>> len(pairwise_tiles(1000, 1000))
     4
@@ -201,8 +203,8 @@ def pairwise_tiles(n: int, m: int) -> list[slice]:
 class AbstractKernel(eqx.Module):
     r"""A positive definite kernel $k(x, y)$, written for one pair of points.
 
-    Kernels add and multiply: `SquaredExponential() + Matern52()`. The Stein kernel of any of them
-    comes by automatic differentiation, unless `closed_form` gives it.
+    Kernels can be added and multiplied: `SquaredExponential() + Matern52()`. Stein kernels are computed
+    by automatic differentiation, unless `closed_form` gives them.
 
     >>> import jax.numpy as jnp
     >>> from steinax import Langevin
@@ -216,18 +218,18 @@ class AbstractKernel(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, x: Point, y: Point) -> jax.Array:
-        """The value $k(x, y)$."""
+        """Evaluate $k(x, y)$."""
 
     def closed_form(
         self, operator: AbstractOperator, x: Point, score_x: Point, y: Point, score_y: Point
     ) -> jax.Array | None:
-        """The Stein kernel under this operator in closed form, or None where there is none."""
-        return self.from_products(operator, Products(x, score_x, y, score_y))
+        """Evaluate the Stein kernel in closed form, or return None if the operator has none."""
+        return self.from_products(operator, PairProducts(x, score_x, y, score_y))
 
-    def from_products(self, operator: AbstractOperator, pairs: Products) -> AnyArray | None:
-        """The same from inner products, of one pair of points or of many at once; None where there is none.
+    def from_products(self, operator: AbstractOperator, pairs: PairProducts) -> AnyArray | None:
+        """Evaluate the Stein kernel in closed form from the inner products of one or many pairs of points.
 
-        NumPy's products give NumPy's arrays, and nothing is compiled.
+        Returns None if there is no closed form. NumPy products give NumPy arrays, without compilation.
         """
         return None
 
@@ -239,23 +241,23 @@ class AbstractKernel(eqx.Module):
         y: OtherPoints,
         score_y: OtherPoints,
     ) -> AnyArray:
-        """The Stein kernel of all pairs of points, (n, m): NumPy's arrays if these are."""
+        """Compute the Stein kernel of all pairs of points, (n, m): a NumPy array if the points are."""
         if isinstance(operator, ScaledOperator):
             inner = self.stein_matrix(operator.operator, x, score_x, y, score_y)
             return operator.factor**2 * inner
         points, matrix = (x, score_x, y, score_y), None
         is_numpy = namespace(x, y) is np
-        if type(self).closed_form is AbstractKernel.closed_form:  # not one of a class of one's own
-            made = _in_tiles if is_numpy else _by_jax
-            matrix = made(self, operator, *points)
+        if type(self).closed_form is AbstractKernel.closed_form:  # not overridden
+            compute = _matrix_numpy if is_numpy else _matrix_jax
+            matrix = compute(self, operator, *points)
         if matrix is None:
-            matrix = _mapped(self, operator, *points)
+            matrix = _matrix_mapped(self, operator, *points)
         return np.asarray(matrix) if is_numpy else matrix
 
     def stein(
         self, operator: AbstractOperator, x: Point, score_x: Point, y: Point, score_y: Point
     ) -> jax.Array:
-        r"""The Stein kernel $k_0(x, y) = \mathcal{L}_x \mathcal{L}_y k(x, y)$.
+        r"""Evaluate the Stein kernel $k_0(x, y) = \mathcal{L}_x \mathcal{L}_y k(x, y)$.
 
         Every $k_0(\cdot, y)$ has mean zero under the target, and $k_0$ is positive definite.
         """
@@ -268,13 +270,13 @@ class AbstractKernel(eqx.Module):
         return autodiff_stein(self, operator, x, score_x, y, score_y)
 
     def __add__(self, other: "AbstractKernel") -> "AbstractKernel":
-        return Sum(self, other)
+        return KernelSum(self, other)
 
     def __mul__(self, other: "AbstractKernel") -> "AbstractKernel":
-        return Product(self, other)
+        return KernelProduct(self, other)
 
 
-def _in_tiles(
+def _matrix_numpy(
     kernel: "AbstractKernel",
     operator: AbstractOperator,
     x: np.ndarray,
@@ -282,27 +284,27 @@ def _in_tiles(
     y: np.ndarray,
     score_y: np.ndarray,
 ) -> np.ndarray | None:
-    """Some rows at a time; of one set of points with itself what lies below the diagonal, twice."""
+    """Compute the Stein kernel matrix in tiles of rows; if it is symmetric, only its lower triangle."""
     matrix = np.empty((len(x), len(y)), np.result_type(x, score_x))
     same = x is y and score_x is score_y
     for rows in pairwise_tiles(len(x), len(y)):
-        far = slice(0, rows.stop) if same else slice(None)
-        pairs = Products(x[rows], score_x[rows], y[far], score_y[far])
+        columns = slice(0, rows.stop) if same else slice(None)
+        pairs = PairProducts(x[rows], score_x[rows], y[columns], score_y[columns])
         tile = kernel.from_products(operator, pairs)
         if tile is None:
             return None
-        matrix[rows, far] = tile
+        matrix[rows, columns] = tile
         if same:
             matrix[: rows.start, rows] = np.asarray(tile)[:, : rows.start].T
     return matrix
 
 
-# Of a matrix by jax on one core, in float64: below FEW entries nothing is gained, a tile of ROWS is the
-# fastest, and from WIDE dimensions on the products take the time, not the entries.
+# Measured with jax on one core, in float64: tiles gain nothing below FEW entries, tiles of ROWS rows are the
+# fastest, and from WIDE dimensions on the matrix products dominate the time.
 FEW, ROWS, WIDE, PANELS = 250_000, 50, 128, 4
 
 
-def _by_jax(
+def _matrix_jax(
     kernel: "AbstractKernel",
     operator: AbstractOperator,
     x: AnyArray,
@@ -310,34 +312,35 @@ def _by_jax(
     y: AnyArray,
     score_y: AnyArray,
 ) -> AnyArray | None:
-    """All pairs at once, or on a processor some rows at a time, whose products stay in its cache.
+    """Compute the Stein kernel matrix with jax: at once, or on a CPU in tiles that stay in its cache.
 
-    In many dimensions only half of the products is made where both sets of points are one.
+    In many dimensions, a symmetric matrix is computed from half of the products.
     """
     large = len(x) * len(y) > FEW and jax.default_backend() == "cpu" and jax.device_count() == 1
     if large and x.shape[1] >= WIDE and y is x and score_y is score_x:
-        return _mirrored(kernel, operator, x, score_x)
+        return _symmetric_matrix_jax(kernel, operator, x, score_x)
     if not large or x.shape[1] >= WIDE:
-        return kernel.from_products(operator, Products(x, score_x, y, score_y))
+        return kernel.from_products(operator, PairProducts(x, score_x, y, score_y))
     # transposed once, not in every tile
-    columns = jax.lax.optimization_barrier((jnp.asarray(y).T, jnp.asarray(score_y).T))
+    transposed = jax.lax.optimization_barrier((jnp.asarray(y).T, jnp.asarray(score_y).T))
 
     def row(point: tuple[Point, Point]) -> AnyArray | None:
-        return kernel.from_products(operator, Products(*point, *(one.T for one in columns)))
+        second = (array.T for array in transposed)
+        return kernel.from_products(operator, PairProducts(*point, *second))
 
     rows = next((r for r in range(ROWS, ROWS // 2, -1) if len(x) % r == 0), ROWS)  # equal tiles
     return jax.lax.map(row, (x, score_x), batch_size=rows)
 
 
-def _mirrored(
+def _symmetric_matrix_jax(
     kernel: "AbstractKernel", operator: AbstractOperator, x: AnyArray, score: AnyArray
 ) -> AnyArray | None:
-    """Panels of rows up to the diagonal; what is above it is their transpose."""
+    """Compute a symmetric Stein kernel matrix by panels of rows up to the diagonal."""
     n = len(x)
     matrix = jnp.zeros((n, n), jnp.result_type(x, score))
     for i in range(PANELS):
         start, stop = i * n // PANELS, (i + 1) * n // PANELS
-        pairs = Products(x[start:stop], score[start:stop], x[:stop], score[:stop])
+        pairs = PairProducts(x[start:stop], score[start:stop], x[:stop], score[:stop])
         panel = kernel.from_products(operator, pairs)
         if panel is None:
             return None
@@ -347,7 +350,7 @@ def _mirrored(
 
 
 @eqx.filter_jit
-def _mapped(
+def _matrix_mapped(
     kernel: "AbstractKernel",
     operator: AbstractOperator,
     x: Points,
@@ -355,7 +358,7 @@ def _mapped(
     y: OtherPoints,
     score_y: OtherPoints,
 ) -> jax.Array:
-    """The function of one pair, mapped over all of them by jax."""
+    """Map the Stein kernel of one pair of points over all pairs, compiled."""
     row = jax.vmap(partial(kernel.stein, operator), in_axes=(None, None, 0, 0))
     return jax.vmap(row, in_axes=(0, 0, None, None))(x, score_x, y, score_y)
 
@@ -368,11 +371,11 @@ def autodiff_stein(
     y: Point,
     score_y: Point,
 ) -> jax.Array:
-    """The Stein kernel of any kernel under any operator, by automatic differentiation."""
+    """Evaluate the Stein kernel of any kernel under any operator by automatic differentiation."""
     return operator(operator.representer(kernel, y, score_y), x, score_x)
 
 
-class Sum(AbstractKernel):
+class KernelSum(AbstractKernel):
     """The sum of two kernels; its Stein kernel is the sum of theirs.
 
     >>> import jax.numpy as jnp
@@ -408,8 +411,8 @@ class Sum(AbstractKernel):
         )
 
 
-class Product(AbstractKernel):
-    """The product of two kernels; its Stein kernel comes by automatic differentiation.
+class KernelProduct(AbstractKernel):
+    """The product of two kernels; its Stein kernel is computed by automatic differentiation.
 
     >>> import jax.numpy as jnp
     >>> from steinax.kernels import DampedGaussian, Matern52

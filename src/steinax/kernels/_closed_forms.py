@@ -1,4 +1,4 @@
-"""Kernels with a Stein kernel in closed form: of the distance, and of the inner product."""
+"""Kernels of the distance or the inner product, with Stein kernels in closed form."""
 
 import abc
 from math import comb
@@ -9,15 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._linalg import namespace
+from .._numerics import namespace
 from .._types import AnyArray, Point
 from ..operators import AbstractOperator, Langevin, ScalarLangevin
 from ._base import (
     AbstractKernel,
     Hyperparameter,
+    KernelProduct,
     MedianHeuristic,
-    Product,
-    Products,
+    PairProducts,
     hyperparameter,
 )
 
@@ -25,8 +25,8 @@ from ._base import (
 class AbstractRadial(AbstractKernel):
     r"""A kernel $k(x, y) = \varphi(\|x - y\|^2)$ of the squared distance $q$.
 
-    A new one needs `derivatives` alone, $\varphi, \varphi', \varphi'', \ldots$ in $q$; both Stein
-    kernels follow in closed form and cost a few matrix products over many pairs.
+    A subclass needs only `derivatives`, $\varphi, \varphi', \varphi'', \ldots$ in $q$; both Stein
+    kernels follow in closed form and cost a few matrix products for many pairs.
 
     >>> class Exponential(AbstractRadial):
     ...     def derivatives(self, q, order):
@@ -37,12 +37,12 @@ class AbstractRadial(AbstractKernel):
 
     @abc.abstractmethod
     def derivatives(self, q: AnyArray, order: int) -> tuple[AnyArray, ...]:
-        r"""The values $\varphi(q), \varphi'(q), \ldots, \varphi^{(\text{order})}(q)$."""
+        r"""Compute $\varphi(q), \varphi'(q), \ldots, \varphi^{(\text{order})}(q)$."""
 
     def __call__(self, x: Point, y: Point) -> jax.Array:
         return _profile((self, jnp.sum((x - y) ** 2)), order=0)
 
-    def from_products(self, operator: AbstractOperator, pairs: Products) -> AnyArray | None:
+    def from_products(self, operator: AbstractOperator, pairs: PairProducts) -> AnyArray | None:
         match operator:
             case Langevin():
                 return self._first_order(pairs)
@@ -50,8 +50,8 @@ class AbstractRadial(AbstractKernel):
                 return self._second_order(pairs)
         return None
 
-    def _first_order(self, pairs: Products) -> AnyArray:
-        r"""$-4\varphi'' q - 2 d \varphi' + 2\varphi'(u_y - u_x) + \varphi\, s_x \cdot s_y$.
+    def _first_order(self, pairs: PairProducts) -> AnyArray:
+        r"""Compute $-4\varphi'' q - 2 d \varphi' + 2\varphi'(u_y - u_x) + \varphi\, s_x \cdot s_y$.
 
         Here $u_x = (x - y) \cdot s_x$ and $u_y = (x - y) \cdot s_y$.
         """
@@ -60,8 +60,8 @@ class AbstractRadial(AbstractKernel):
         linear = phi1 * (pairs.crossed - pairs.xs - (pairs.yt + pairs.dim))
         return 2 * (linear - 2 * (phi2 * q)) + phi * pairs.st
 
-    def _second_order(self, pairs: Products) -> AnyArray:
-        r"""$4 A'' q + 2 d A' + 2 A' (u_x - u_y) - 4 \varphi'' u_x u_y - 2 \varphi' s_x \cdot s_y$.
+    def _second_order(self, pairs: PairProducts) -> AnyArray:
+        r"""Compute $4 A'' q + 2 d A' + 2 A' (u_x - u_y) - 4 \varphi'' u_x u_y - 2 \varphi' s_x \cdot s_y$.
 
         Here $A = 4 \varphi'' q + 2 d \varphi'$ is the Laplacian, $\mathcal{L}_y k = A - 2 \varphi' u_y$.
         """
@@ -70,32 +70,33 @@ class AbstractRadial(AbstractKernel):
         _, phi1, phi2, phi3, phi4 = self.derivatives(q, 4)
         a1 = 4 * phi3 * q + (4 + 2 * d) * phi2
         a2_q = 4 * phi4 * q * q + (8 + 2 * d) * phi3 * q
-        free = 4 * a2_q + 2 * a1 * (d + along_x - along_y)
-        return free - 4 * phi2 * along_x * along_y - 2 * phi1 * pairs.st
+        value = 4 * a2_q + 2 * a1 * (d + along_x - along_y)
+        return value - 4 * phi2 * along_x * along_y - 2 * phi1 * pairs.st
 
     def __mul__(self, other: AbstractKernel) -> AbstractKernel:
         return (
             RadialProduct(self, other)
             if isinstance(other, AbstractRadial)
-            else Product(self, other)
+            else KernelProduct(self, other)
         )
 
 
 @eqx.filter_custom_jvp
 def _profile(kernel_and_q: tuple[AbstractRadial, jax.Array], *, order: int) -> jax.Array:
-    """The derivative of the given order, itself differentiable, at distance zero too."""
+    """Evaluate the derivative of the given order; differentiable even at distance zero."""
     kernel, q = kernel_and_q
     return kernel.derivatives(q, order)[order]
 
 
 @_profile.def_jvp
 def _profile_jvp(primals: tuple, tangents: tuple, *, order: int) -> tuple[jax.Array, jax.Array]:
+    """Differentiate `_profile` in the hyper-parameters and in q."""
     ((kernel, q),), ((kernel_tangent, q_tangent),) = primals, tangents
 
     def in_hyperparameters(kernel: AbstractRadial) -> jax.Array:
         return kernel.derivatives(q, order)[order]
 
-    # the value by the rule again: it is what a second differentiation goes through
+    # `_profile` again, so that a second differentiation uses this rule too
     value = _profile((kernel, q), order=order)
     _, change = eqx.filter_jvp(in_hyperparameters, (kernel,), (kernel_tangent,))
     change = jnp.zeros_like(value) if change is None else change
@@ -105,7 +106,7 @@ def _profile_jvp(primals: tuple, tangents: tuple, *, order: int) -> tuple[jax.Ar
 
 
 class RadialProduct(AbstractRadial):
-    """The product of two radial kernels, radial again: derivatives by the rule of Leibniz.
+    """The product of two radial kernels, which is radial: its derivatives follow from the Leibniz rule.
 
     >>> import jax.numpy as jnp
     >>> from steinax.kernels import InverseMultiquadric, SquaredExponential
@@ -149,11 +150,11 @@ class SquaredExponential(AbstractRadial):
     def _rate(self) -> Any:
         return -0.5 / self.length_scale**2
 
-    def _first_order(self, pairs: Products) -> AnyArray:
-        r"""$e^{r q}\, (s_x \cdot s_y + 2 r (x \cdot s_y + y \cdot s_x - u) - 4 r^2 q)$.
+    def _first_order(self, pairs: PairProducts) -> AnyArray:
+        r"""Compute $e^{r q}\, (s_x \cdot s_y + 2 r (x \cdot s_y + y \cdot s_x - u) - 4 r^2 q)$.
 
-        What is in brackets is bilinear but for terms of one point, $u = x \cdot s_x + y \cdot s_y + d$ among
-        them: one product makes it, and one the exponent.
+        Here $u = x \cdot s_x + y \cdot s_y + d$. Apart from terms of a single point the bracket is bilinear,
+        so that one matrix product gives it, and one the exponent.
         """
         xp, rate = pairs.xp, self._rate
         exponent = pairs.x @ (-2 * rate * pairs.y).T
@@ -168,7 +169,7 @@ class SquaredExponential(AbstractRadial):
 
 
 # Derivatives of Matern kernels diverge at distance zero, where only their products with the
-# distance are used, and those vanish: this keeps 0 * infinity from being formed.
+# distance are used, which vanish: this lower bound on the distance avoids 0 * infinity.
 CLOSEST = 1e-12
 
 
@@ -278,11 +279,11 @@ class RationalQuadratic(AbstractRadial):
 
 
 def _power_derivatives(q: AnyArray, rate: Any, exponent: Any, order: int) -> tuple[AnyArray, ...]:
-    r"""Derivatives of $(1 + a q)^{-\beta}$: each brings down $-(\beta + n)\, a / (1 + a q)$."""
+    r"""Compute derivatives of $(1 + a q)^{-\beta}$, each $-(\beta + n)\, a / (1 + a q)$ times the last."""
     base = 1 + rate * q
     xp = namespace(base)
-    is_root = xp is np and float(exponent) == 0.5  # a root is fast, and the default
-    values = [1 / np.sqrt(base) if is_root else xp.exp(-exponent * xp.log(base))]
+    is_sqrt = xp is np and float(exponent) == 0.5  # the default; a square root is fast
+    values = [1 / np.sqrt(base) if is_sqrt else xp.exp(-exponent * xp.log(base))]
     inverse = rate / base
     for n in range(order):
         values.append(-(exponent + n) * (values[-1] * inverse))
@@ -290,10 +291,10 @@ def _power_derivatives(q: AnyArray, rate: Any, exponent: Any, order: int) -> tup
 
 
 class ExponentialDotProduct(AbstractKernel):
-    r"""The kernel $\exp(x^\top y / \ell^2)$: polynomials of every degree, high ones held back.
+    r"""The kernel $\exp(x^\top y / \ell^2)$: polynomials of all degrees, high degrees penalised.
 
     Its space is spanned by all monomials, $x^\alpha$ with weight $\ell^{-2|\alpha|} / \alpha!$, so
-    it is what `Polynomial` tends to as the degree grows. It is the squared exponential without the
+    it is the limit of `Polynomial` as the degree grows. It is the squared exponential without the
     damping $\exp(-\|x\|^2 / 2\ell^2)$ far from the origin: for targets with tails as light as a
     Gaussian's nothing converges faster, and for heavy tails it is the wrong choice.
 
@@ -312,21 +313,22 @@ class ExponentialDotProduct(AbstractKernel):
     def __call__(self, x: Point, y: Point) -> jax.Array:
         return jnp.exp(x @ y / self.length_scale**2)
 
-    def from_products(self, operator: AbstractOperator, pairs: Products) -> AnyArray | None:
-        r"""With $w = \ell^{-2}$, $u = x \cdot y$, $t = x \cdot s_x + y \cdot s_y$.
+    def from_products(self, operator: AbstractOperator, pairs: PairProducts) -> AnyArray | None:
+        r"""Evaluate the Stein kernels of first and second order in closed form.
 
-        First order: $k\, [w d + w^2 u + w t + s_x \cdot s_y]$. Second: $w k$ times
+        With $w = \ell^{-2}$, $u = x \cdot y$, $t = x \cdot s_x + y \cdot s_y$: first order
+        $k\, [w d + w^2 u + w t + s_x \cdot s_y]$, second order $w k$ times
         $w^3 |x|^2 |y|^2 + 4 w^2 u + 2 w d + w^2 (|x|^2\, y \cdot s_x + |y|^2\, x \cdot s_y)
         + 2 w t + w\, (x \cdot s_y)(y \cdot s_x) + s_x \cdot s_y$.
         """
         rate, d = 1 / self.length_scale**2, pairs.dim
-        u, own, scores = pairs.xy, pairs.xs + pairs.yt, pairs.st
+        u, t, scores = pairs.xy, pairs.xs + pairs.yt, pairs.st
         value = pairs.xp.exp(rate * u)
         if isinstance(operator, Langevin):
-            return value * (rate * (d + rate * u + own) + scores)
+            return value * (rate * (d + rate * u + t) + scores)
         if isinstance(operator, ScalarLangevin):
             xx, yy, left, right = pairs.xx, pairs.yy, pairs.xt, pairs.ys
             third = rate * (4 * u + xx * right + yy * left) + rate**2 * xx * yy
-            second = 2 * (d + own) + left * right
+            second = 2 * (d + t) + left * right
             return rate * value * (rate * (third + second) + scores)
         return None

@@ -1,11 +1,11 @@
-"""Pictures of an estimate, of a fit and of an audit, by matplotlib.
+"""Plots of estimates, fits and audits with matplotlib.
 
-Every function takes `ax`, draws on it and gives it back; without one it makes a figure of its own.
+Every function draws on the given `ax` and returns it; without one it makes a new figure.
 None of them shows or saves anything, or changes a setting of matplotlib.
 """
 
 from ._candidates import plot_candidates, plot_worth
-from ._diagnostics import plot_audit, plot_convergence, plot_rest, plot_training
+from ._diagnostics import plot_audit, plot_convergence, plot_residuals, plot_training
 from ._estimate import plot_estimate, plot_forest
 from ._style import CONTROLLED, PLAIN
 
@@ -17,7 +17,7 @@ __all__ = [
     "plot_convergence",
     "plot_estimate",
     "plot_forest",
-    "plot_rest",
+    "plot_residuals",
     "plot_training",
     "plot_worth",
 ]

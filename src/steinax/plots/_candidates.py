@@ -1,4 +1,4 @@
-"""What was tried and what it was worth."""
+"""Plots of the candidates of an automatic estimate, and of the gain in efficiency."""
 
 from collections.abc import Sequence
 
@@ -14,30 +14,29 @@ from ._style import (
     ROWS,
     Axes,
     chosen_rows,
+    factor_text,
     framed,
     height_of,
     name_rows,
     one_axes,
-    times,
 )
 
-SHOWN = 25  # candidates at most: the best ones, those in use, and plain Monte Carlo
-USED = 0.05  # the least weight that counts
-LONGEST = 70  # characters of the name of a candidate
-DOTS = 2000  # integrands whose dots are drawn
+SHOWN = 25  # most candidates drawn: the best ones, those in use, and plain Monte Carlo
+USED = 0.05  # the least weight of a candidate that counts as used
+LONGEST = 70  # most characters of the name of a candidate
+DOTS = 2000  # most integrands whose dots are drawn
 
 
 def plot_candidates(estimate: Estimate, *, most: int = SHOWN, ax: Axes | None = None) -> Axes:
-    """What an automatic estimate tried, and how much of the variance each candidate left.
+    """Plot the candidates of an automatic estimate by the variance that remains with each.
 
-    A row is a candidate, the best on top. Each integrand that it was tried for has a dot: a dark one
-    where the candidate is part of its control variate, a pale one where it is not. The bar is the
-    geometric mean over these integrands, and the line at 1 is plain Monte Carlo. At the right is the
-    mean weight.
+    A row is a candidate, the best on top. Each integrand it was tried on has a dot: a dark one where
+    the candidate is part of its control variate, a pale one where it is not. The bar is the geometric
+    mean over these integrands, and the line at 1 is plain Monte Carlo. At the right is the mean weight.
 
     Args:
-        estimate: made without a family.
-        most: candidates to draw at most; plain Monte Carlo is always among them.
+        estimate: an estimate made without a family.
+        most: the largest number of candidates to draw; plain Monte Carlo is always among them.
         ax: axes to draw on.
 
     >>> import numpy as np, steinax as sx, matplotlib.pyplot as plt
@@ -48,15 +47,15 @@ def plot_candidates(estimate: Estimate, *, most: int = SHOWN, ax: Axes | None = 
     3
     >>> plt.close()
     """
-    tried = _tried(estimate)
-    left = np.maximum(np.asarray(tried.left, float), np.finfo(float).tiny)
-    mixture = np.asarray(tried.mixture, float)
-    mean = tried.mean
+    candidates = _tried(estimate)
+    remaining = np.maximum(np.asarray(candidates.left, float), np.finfo(float).tiny)
+    mixture = np.asarray(candidates.mixture, float)
+    mean = candidates.mean
     rows = _best(mean, mixture, most)
     ax = one_axes(ax, 9.0, height_of(len(rows)))
-    size = name_rows(ax, [tried.names[i] for i in rows], longest=LONGEST)
-    some = np.linspace(0, left.shape[1] - 1, min(left.shape[1], DOTS)).astype(int)
-    _dots(ax, left[rows][:, some], mixture[rows][:, some] >= USED)
+    size = name_rows(ax, [candidates.names[i] for i in rows], longest=LONGEST)
+    columns = np.linspace(0, remaining.shape[1] - 1, min(remaining.shape[1], DOTS)).astype(int)
+    _dots(ax, remaining[rows][:, columns], mixture[rows][:, columns] >= USED)
     y = np.arange(len(rows))
     ax.plot(
         mean[rows],
@@ -70,9 +69,9 @@ def plot_candidates(estimate: Estimate, *, most: int = SHOWN, ax: Axes | None = 
     )
     ax.axvline(1.0, color=PLAIN, linewidth=2.0, zorder=1, label="plain")
     ax.set_xscale("log")
-    unseen = len(tried.names) - len(rows)
-    more = f"; {unseen} more were tried" if unseen else ""
-    ax.set_xlabel(f"held-out variance left, plain = 1{more}")
+    hidden = len(candidates.names) - len(rows)
+    more = f"; {hidden} more were tried" if hidden else ""
+    ax.set_xlabel(f"held-out variance remaining, plain = 1{more}")
     _weights(ax, 100 * mixture[rows].mean(axis=1), size)
     ax.legend(
         loc="lower right",
@@ -95,20 +94,20 @@ def _tried(estimate: Estimate) -> Candidates:
 
 
 def _best(mean: np.ndarray, mixture: np.ndarray, most: int) -> list[int]:
-    """The rows that are drawn, the best first; plain Monte Carlo, row 0, is one of them."""
+    """Return the candidates to draw, the best first, including plain Monte Carlo (row 0)."""
     weight = mixture.mean(axis=1)
     order = np.lexsort((mean, -weight))[: max(most - 1, 0)]
     return sorted({0, *order.tolist()}, key=lambda i: (mean[i], i))
 
 
-def _dots(ax: Axes, left: np.ndarray, used: np.ndarray) -> None:
-    """A dot for each candidate and integrand."""
-    y = np.broadcast_to(np.arange(len(left))[:, None], left.shape)
-    dots = {"linestyle": "none", "marker": "o", "rasterized": left.size > 5000}
+def _dots(ax: Axes, remaining: np.ndarray, used: np.ndarray) -> None:
+    """Draw a dot for each candidate and integrand."""
+    y = np.broadcast_to(np.arange(len(remaining))[:, None], remaining.shape)
+    dots = {"linestyle": "none", "marker": "o", "rasterized": remaining.size > 5000}
     pale = {"color": FAINT, "markersize": 4, "alpha": 0.7, "markeredgewidth": 0}
-    ax.plot(left[~used], y[~used], **dots, **pale, label="an integrand")
+    ax.plot(remaining[~used], y[~used], **dots, **pale, label="an integrand")
     dark = {"color": CONTROLLED, "markersize": 6, "alpha": 0.8, "markeredgewidth": 0}
-    ax.plot(left[used], y[used], **dots, **dark, label="used for it", zorder=3)
+    ax.plot(remaining[used], y[used], **dots, **dark, label="used for it", zorder=3)
 
 
 def _weights(ax: Axes, percent: np.ndarray, size: float) -> None:
@@ -127,16 +126,16 @@ def plot_worth(
     sort: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""How many times as many plain draws would be as accurate, for each integrand.
+    r"""Plot how many times as many plain draws would be as accurate, for each integrand.
 
-    The worth is $(\text{plain\_mcse} / \text{mcse})^2$. The axis above says what that does to an
-    interval: a worth of 100 makes it a tenth as wide. More than 60 integrands are drawn as one
-    curve, from the most to the least.
+    The worth is $(\text{plain\_mcse} / \text{mcse})^2$. The axis on top gives the width of an interval:
+    a worth of 100 makes it a tenth as wide. More than 60 integrands are drawn as one curve, from the
+    largest worth to the smallest.
 
     Args:
         estimate: of one or more integrands.
         names: of the integrands to draw; all by default.
-        sort: whether the largest comes first.
+        sort: whether the largest worth comes first.
         ax: axes to draw on.
 
     >>> import numpy as np, steinax as sx, matplotlib.pyplot as plt
@@ -146,11 +145,11 @@ def plot_worth(
     'log'
     >>> plt.close()
     """
-    every = range(len(estimate)) if names is None else chosen_rows(estimate.names, names)
-    worth = np.atleast_1d(estimate.worth).astype(float)[list(every)]
-    labels = [estimate.names[i] for i in every]
+    rows = range(len(estimate)) if names is None else chosen_rows(estimate.names, names)
+    worth = np.atleast_1d(estimate.worth).astype(float)[list(rows)]
+    labels = [estimate.names[i] for i in rows]
     if sort or len(labels) > ROWS:
-        order = np.argsort(np.nan_to_num(-worth, nan=np.inf), kind="stable")  # the unknown last
+        order = np.argsort(np.nan_to_num(-worth, nan=np.inf), kind="stable")  # NaN last
         worth, labels = worth[order], [labels[i] for i in order]
     ax = one_axes(ax, 7.0, height_of(len(labels)) if len(labels) <= ROWS else 4.5)
     low, high = _limits(worth)
@@ -170,28 +169,28 @@ def _limits(worth: np.ndarray) -> tuple[float, float]:
     known = worth[np.isfinite(worth) & (worth > 0)]
     low, high = (known.min(), known.max()) if len(known) else (1.0, 1.0)
     high = max(high, 10.0)
-    return min(low, 1.0) / 1.6, high * max(high, 10.0) ** 0.18  # room for the number
+    return min(low, 1.0) / 1.6, high * max(high, 10.0) ** 0.18  # with room for the number
 
 
 def _stems(ax: Axes, worth: np.ndarray, labels: Sequence[str], high: float) -> None:
     size = name_rows(ax, labels)
     y = np.arange(len(worth))
-    seen = np.where(np.isposinf(worth), high, worth)
-    ax.hlines(y, 1.0, seen, color=CONTROLLED, linewidth=2.0)
+    shown = np.where(np.isposinf(worth), high, worth)
+    ax.hlines(y, 1.0, shown, color=CONTROLLED, linewidth=2.0)
     finite = np.isfinite(worth)
     ax.plot(worth[finite], y[finite], "o", color=CONTROLLED, markersize=6)
-    endless = np.isposinf(worth)
+    infinite = np.isposinf(worth)
     beyond = {"markersize": 8, "clip_on": False}
-    ax.plot(seen[endless], y[endless], ">", color=CONTROLLED, **beyond)
-    for row, (place, value) in enumerate(zip(seen, worth, strict=True)):
-        text = "no standard error" if np.isnan(value) else times(value)
-        start = 1.0 if np.isnan(value) else max(place, 1.0)
-        away, align = (-9, "right") if np.isposinf(value) else (7, "left")
+    ax.plot(shown[infinite], y[infinite], ">", color=CONTROLLED, **beyond)
+    for row, (end, value) in enumerate(zip(shown, worth, strict=True)):
+        text = "no standard error" if np.isnan(value) else factor_text(value)
+        start = 1.0 if np.isnan(value) else max(end, 1.0)
+        offset, align = (-9, "right") if np.isposinf(value) else (7, "left")
         box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
         ax.annotate(
             text,
             (start, row),
-            (away, 0),
+            (offset, 0),
             textcoords="offset points",
             va="center",
             ha=align,
@@ -202,30 +201,30 @@ def _stems(ax: Axes, worth: np.ndarray, labels: Sequence[str], high: float) -> N
 
 
 def _curve(ax: Axes, worth: np.ndarray, high: float) -> None:
-    """Many integrands: how many of them are worth so much or more."""
+    """Draw how many integrands have at least a given worth, for many integrands."""
     known = np.where(np.isposinf(worth), high, worth)[~np.isnan(worth)]
     ax.plot(known, np.arange(1, len(known) + 1), color=CONTROLLED, linewidth=2.5)
     ax.set_ylim(0, len(worth) * 1.02)
-    ax.set_ylabel(f"of {len(worth):,} integrands, so many are worth it or more")
+    ax.set_ylabel(f"how many of {len(worth):,} integrands have this worth or more")
     framed(ax)
 
 
 def _ticks(ax: Axes, low: float, high: float) -> None:
-    """Powers of ten, and what they make of an interval on an axis above."""
+    """Set ticks at powers of ten, and the widths of intervals on a top axis."""
     powers = np.arange(np.ceil(np.log10(low)), np.floor(np.log10(high)) + 1)
     step = max(1, int(np.ceil(len(powers) / 7)))
     ticks = 10.0 ** powers[powers % step == 0]
-    ax.set_xticks(ticks, [times(tick) for tick in ticks])
-    above = ax.secondary_xaxis("top")
-    above.set_xticks(ticks, [_part(10.0 ** (-0.5 * np.log10(tick))) for tick in ticks])
-    above.set_xticks([], minor=True)
-    above.tick_params(labelsize=FONT)
-    above.set_xlabel("width of the interval, plain = 1", fontsize=FONT)
-    above.spines["top"].set_visible(False)
+    ax.set_xticks(ticks, [factor_text(tick) for tick in ticks])
+    top = ax.secondary_xaxis("top")
+    top.set_xticks(ticks, [_width_text(10.0 ** (-0.5 * np.log10(tick))) for tick in ticks])
+    top.set_xticks([], minor=True)
+    top.tick_params(labelsize=FONT)
+    top.set_xlabel("width of the interval, plain = 1", fontsize=FONT)
+    top.spines["top"].set_visible(False)
     ax.grid(axis="x", color="#dddddd", linewidth=0.8)
     ax.set_axisbelow(True)
 
 
-def _part(width: float) -> str:
-    """A width in terms of the plain one: 1/32 rather than 0.0316."""
-    return f"1/{times(float(f'{1 / width:.2g}'))[:-1]}" if width < 0.99 else f"{width:.2g}"
+def _width_text(width: float) -> str:
+    """Format a width relative to the plain one as a fraction: 1/32 rather than 0.0316."""
+    return f"1/{factor_text(float(f'{1 / width:.2g}'))[:-1]}" if width < 0.99 else f"{width:.2g}"

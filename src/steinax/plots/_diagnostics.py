@@ -1,14 +1,11 @@
-"""Pictures of the audit, of residuals, of convergence and of training."""
+"""Plots of audits, residuals, convergence and training."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..auditing import AuditReport, audit
-from ..auditing._identities import Identities, standardised, tested
-from ..data import Integrands, Sample, integrands
-from ..data._integrands import IntegrandSpec
-from ..data._weights import refuse_weights
+from ..auditing import AuditReport, Identities, audit, standardised, tested
+from ..data import Integrands, IntegrandSpec, Sample, integrands, refuse_weights
 from ..estimation import Estimate, estimate
 from ..families import AbstractFamily
 from ..fitting import ControlVariate, fit
@@ -25,12 +22,12 @@ from ._style import (
     legend_above,
     one_axes,
     plain_log,
-    shortened,
+    short_name,
     two_axes,
 )
 
 
-def plot_rest(
+def plot_residuals(
     f: IntegrandSpec | Integrands,
     sample: Sample,
     control: ControlVariate | AbstractFamily,
@@ -38,31 +35,31 @@ def plot_rest(
     name: str | None = None,
     ax: AxesPair | None = None,
 ) -> np.ndarray:
-    r"""The fitted control variate against f, and what is left: $f - g$, in a scale of its own.
+    r"""Plot f against a fitted control variate, and the residuals $f - g$ on a separate scale.
 
-    At the left, $f$ stands over $g + c$ with $c$ the mean of $f - g$: a perfect control variate has
+    At the left, $f$ is drawn against $g + c$ with $c$ the mean of $f - g$: a perfect control variate has
     all draws on the line. At the right are the distances from the line. The titles give the
-    variances; draws of a chain depend on each other, so `worth` need not be their ratio.
+    variances; draws of a chain are dependent, so `worth` need not be their ratio.
 
     Args:
         f: the integrands.
         sample: the draws and scores.
-        control: a control variate of these integrands, best shown on draws it was not fitted to; or
-            a family, which is fitted to the first half of each chain and shown on the second.
+        control: a control variate of these integrands, best shown on held-out draws; or a
+            family, which is fitted to the first half of each chain and shown on the second.
         name: of the integrand to draw; the first by default.
         ax: two axes to draw on.
 
     >>> import numpy as np, steinax as sx, matplotlib.pyplot as plt
-    >>> from steinax.plots import plot_rest
+    >>> from steinax.plots import plot_residuals
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
-    >>> left, right = plot_rest("x", sx.Sample(x, -x), sx.Polynomial(1), name="x[1]")
+    >>> left, right = plot_residuals("x", sx.Sample(x, -x), sx.Polynomial(1), name="x[1]")
     >>> left.get_ylabel()
     'x[1]'
     >>> plt.close()
     """
     values, g, shown = _fitted(f, sample, control, name)
-    rest = values - g
-    fitted = g + rest.mean()
+    residual = values - g
+    fitted = g + residual.mean()
     left, right = two_axes(ax, 9.0, 4.2)
     dots = {"markersize": 3, "linestyle": "none", "marker": "o", "alpha": 0.5, "rasterized": True}
     dots |= {"markeredgewidth": 0}
@@ -70,16 +67,16 @@ def plot_rest(
     both = np.r_[fitted, values]
     ends = np.array([both.min(), both.max()])
     left.plot(ends, ends, color=INK, linewidth=1.0, zorder=3)
-    right.plot(fitted, rest - rest.mean(), color=CONTROLLED, **dots)
+    right.plot(fitted, residual - residual.mean(), color=CONTROLLED, **dots)
     right.axhline(0.0, color=INK, linewidth=1.0, zorder=3)
-    for axes, label in ((left, shortened(shown)), (right, "what is left: f - g - c")):
+    for axes, label in ((left, short_name(shown)), (right, "residual: f - g - c")):
         axes.set_xlabel("control variate: g + c")
         axes.set_ylabel(label)
         framed(axes)
         axes.tick_params(color=FAINT)
-    before, after = values.var(), rest.var()
+    before, after = values.var(), residual.var()
     left.set_title(f"f: variance {before:.3g}", fontsize=FONT + 1)
-    right.set_title(f"f - g: variance {after:.3g}{_part(before, after)}", fontsize=FONT + 1)
+    right.set_title(f"f - g: variance {after:.3g}{_share_text(before, after)}", fontsize=FONT + 1)
     return np.array([left, right], dtype=object)
 
 
@@ -89,8 +86,8 @@ def _fitted(
     control: ControlVariate | AbstractFamily,
     name: str | None,
 ) -> tuple[np.ndarray, np.ndarray, str]:
-    """One integrand and its control variate on the draws to show, and the integrand's name."""
-    refuse_weights(sample, "plot_rest")
+    """Return one integrand and its control variate on the draws to show, and the integrand's name."""
+    refuse_weights(sample, "plot_residuals")
     wanted = integrands(f, sample)
     row = chosen_rows(wanted.names, name)[0]
     shown = wanted.names[row]
@@ -98,8 +95,8 @@ def _fitted(
     if isinstance(control, AbstractFamily):
         half = sample.length // 2
         first, second = sample[:, :half], sample[:, half:]
-        one = Integrands(values[:, :half], (shown,))
-        control, sample, values = fit(one, first, control), second, values[:, half:]
+        fitted_to = Integrands(values[:, :half], (shown,))
+        control, sample, values = fit(fitted_to, first, control), second, values[:, half:]
     elif not isinstance(control, ControlVariate):
         raise TypeError(
             f"the third argument is a {type(control).__name__}: give a family such as Polynomial(2), or "
@@ -114,30 +111,30 @@ def _fitted(
     return np.asarray(values, np.float64).ravel(), np.asarray(g, np.float64), shown
 
 
-def _part(before: float, after: float) -> str:
-    """How much of the variance is left, in words."""
+def _share_text(before: float, after: float) -> str:
+    """Describe the remaining share of the variance."""
     if before <= 0:
         return ""
     share = after / before
     return f", 1/{1 / share:,.3g} of it" if 0 < share < 0.5 else f", {100 * share:.3g}% of it"
 
 
-DIMENSIONS = 20  # drawn at most: the worst ones
-WRITTEN = 12  # dimensions up to which every cell has its number
-STRONGEST = 2.0  # of the scale of colours, in units of what is allowed
+DIMENSIONS = 20  # most dimensions drawn: those with the largest deviations
+WRITTEN = 12  # most dimensions for which every cell has its number
+STRONGEST = 2.0  # end of the colour scale, in units of the limit
 
 
 def plot_audit(
     sample: Sample, *, names: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    r"""The Stein moments of a sample as a matrix: are the scores those of the draws?
+    r"""Plot the Stein moments of a sample as a matrix, to check its scores.
 
-    With standardised draws $y$ and their scores $s$, right scores give $E[s_j] = 0$, the row on top,
-    and $E[y_i s_j] + 1_{i = j} = 0$, the matrix. Colours are deviations in units of what the audit
-    allows: beyond 1, marked on the scale, an identity fails, and its cell has a frame. Numbers are
-    deviations in standard errors. A wrong sign shows on the diagonal, swapped columns beside it,
-    a missing Jacobian in the top row. The title is the verdict of `audit`, which tests more than
-    is drawn here: pairs of whitened draws and bounded functions, too.
+    With standardised draws $y$ and their scores $s$, correct scores give $E[s_j] = 0$, the top row,
+    and $E[y_i s_j] + 1_{i = j} = 0$, the matrix. Colours are deviations in units of the limit of
+    the audit: beyond 1, marked on the scale, an identity fails, and its cell has a frame. Numbers are
+    deviations in standard errors. A wrong sign shows on the diagonal, swapped columns next to it,
+    a missing Jacobian in the top row. The title is the verdict of `audit`, which also tests pairs of
+    whitened draws and bounded functions.
 
     Args:
         sample: draws and scores.
@@ -152,24 +149,24 @@ def plot_audit(
     >>> plt.close()
     """
     refuse_weights(sample, "plot_audit")
-    draws, scores = (np.asarray(one, np.float64) for one in (sample.draws, sample.scores))
-    _refuse_what_stands_still(sample)
-    with np.errstate(all="ignore"):  # what overflows is not a number, and fails
+    draws, scores = (np.asarray(array, np.float64) for array in (sample.draws, sample.scores))
+    _refuse_constant(sample)
+    with np.errstate(all="ignore"):  # overflow gives NaN, which fails
         y, scale = standardised(draws)
         s = scores * scale
         columns = _columns(sample, y, s, names)
         y, s = y[..., columns], s[..., columns]
-        found = stein_moments(y, s)
+        moments = stein_moments(y, s)
     count = len(columns)
     ax = one_axes(ax, 2.6 + 0.42 * max(count, 5), 1.9 + 0.36 * max(count, 5))
     shape = (count + 1, count)
-    signed = (np.sign(found.deviation) * found.strength).reshape(shape)
+    signed = (np.sign(moments.deviation) * moments.strength).reshape(shape)
     image = ax.imshow(
         signed, cmap="PuOr", vmin=-STRONGEST, vmax=STRONGEST, aspect="auto", rasterized=True
     )
-    errors = (found.deviation / found.error).reshape(shape)
+    errors = (moments.deviation / moments.error).reshape(shape)
     _mark(ax, signed, errors)
-    _name_cells(ax, [shortened(sample.names[i], 22) for i in columns])
+    _name_cells(ax, [short_name(sample.names[i], 22) for i in columns])
     _scale(ax, image)
     more = f"; {count} of {sample.dim} dimensions" if count < sample.dim else ""
     ax.set_title(_verdict(audit(sample)) + more, fontsize=FONT + 1)
@@ -177,13 +174,13 @@ def plot_audit(
 
 
 def stein_moments(y: np.ndarray, s: np.ndarray) -> Identities:
-    """The means of scores, then of products of each dimension with each score: (1 + dim) * dim."""
+    """Test the means of scores, and of products of each draw with each score: (1 + dim) * dim."""
     dim = y.shape[2]
-    one = np.eye(dim)
-    return tested([s, *(y[..., i : i + 1] * s + one[i] for i in range(dim))], dim)
+    identity = np.eye(dim)
+    return tested([s, *(y[..., i : i + 1] * s + identity[i] for i in range(dim))], dim)
 
 
-def _refuse_what_stands_still(sample: Sample) -> None:
+def _refuse_constant(sample: Sample) -> None:
     if sample.length < 8 or np.any(np.ptp(sample.x, axis=0) == 0):
         raise ValueError(
             f"{sample} has fewer than 8 draws in each chain, or a dimension that never moves: give longer "
@@ -194,7 +191,7 @@ def _refuse_what_stands_still(sample: Sample) -> None:
 def _columns(
     sample: Sample, y: np.ndarray, s: np.ndarray, names: Sequence[str] | None
 ) -> list[int]:
-    """Which dimensions are drawn, in the order of the sample."""
+    """Return the dimensions to draw: those named, or those with the largest deviations."""
     if names is not None:
         wanted = [names] if isinstance(names, str) else list(names)
         for name in wanted:
@@ -204,12 +201,12 @@ def _columns(
         return [sample.names.index(name) for name in wanted]
     if sample.dim <= DIMENSIONS:
         return list(range(sample.dim))
-    own = tested([s, y * s + 1.0], sample.dim).strength.reshape(2, -1).max(axis=0)
-    return sorted(np.argsort(-np.nan_to_num(own, nan=np.inf))[:DIMENSIONS].tolist())
+    strength = tested([s, y * s + 1.0], sample.dim).strength.reshape(2, -1).max(axis=0)
+    return sorted(np.argsort(-np.nan_to_num(strength, nan=np.inf))[:DIMENSIONS].tolist())
 
 
 def _mark(ax: Axes, signed: np.ndarray, errors: np.ndarray) -> None:
-    """A frame around what fails, and the deviations in standard errors where there is room."""
+    """Frame the cells that fail, and write deviations in standard errors where there is room."""
     failing = ~(np.abs(signed) <= 1.0)
     for i, j in np.argwhere(failing):
         frame = {"fill": False, "edgecolor": INK, "linewidth": 1.6}
@@ -238,13 +235,13 @@ def _name_cells(ax: Axes, names: Sequence[str]) -> None:
 
 
 def _scale(ax: Axes, image: object) -> None:
-    """The scale of colours, with what is allowed marked on it."""
+    """Draw the colour scale, with the limits marked on it."""
     bar = ax.figure.colorbar(image, ax=ax, extend="both", pad=0.02)  # type: ignore[arg-type]
     bar.ax.axhline(1.0, color=INK, linewidth=1.6)
     bar.ax.axhline(-1.0, color=INK, linewidth=1.6)
     bar.set_ticks([-2, -1, 0, 1, 2], labels=["-2", "-1, the limit", "0", "1, the limit", "2"])
     bar.ax.tick_params(labelsize=FONT)
-    bar.set_label("deviation, in units of what is allowed", fontsize=FONT)
+    bar.set_label("deviation, in units of the limit", fontsize=FONT)
 
 
 def _verdict(report: AuditReport) -> str:
@@ -253,8 +250,8 @@ def _verdict(report: AuditReport) -> str:
     return f"audit failed: {', '.join(problem.kind for problem in report.fatal)}"
 
 
-SIZES = 6  # each twice as large as the one before
-FEWEST = 10  # draws of each chain in the smallest of them
+SIZES = 6  # number of sizes, each twice the one before
+FEWEST = 10  # least draws of each chain in the smallest size
 
 
 def plot_convergence(
@@ -268,21 +265,21 @@ def plot_convergence(
     truth: float | int | None = None,
     ax: AxesPair | None = None,
 ) -> np.ndarray:
-    r"""Plain and controlled estimates as draws accumulate: values with intervals, and their errors.
+    r"""Plot plain and controlled estimates and their errors against the number of draws.
 
     Each size is estimated anew from the first draws of every chain. At the right are the Monte Carlo
     standard errors: plain ones fall as $1/\sqrt n$, those with control variates often faster, since
-    the fit gets better, too. With the truth given, the errors that were made are drawn as crosses.
+    the fit improves as well. If the truth is given, the actual errors are drawn as crosses.
 
     Args:
         f: the integrands.
         sample: the draws and scores.
-        family: of control variates; by default chosen anew for each size, which takes seconds each.
+        family: of control variates; by default chosen for each size, which takes seconds each.
         name: of the integrand to draw; the first by default.
         sizes: numbers of draws of all chains together; by default the length of the chains and
             halves of it.
         level: the probability that intervals should cover.
-        truth: the expectation, where it is known.
+        truth: the exact expectation, if known.
         ax: two axes to draw on.
 
     >>> import numpy as np, steinax as sx, matplotlib.pyplot as plt
@@ -297,31 +294,33 @@ def plot_convergence(
     row = chosen_rows(wanted.names, name)[0]
     shown = wanted.names[row]
     lengths = _lengths(sample, sizes)
-    found = _estimates(wanted.values[..., row : row + 1], shown, sample, family, lengths)
+    estimates = _estimates(wanted.values[..., row : row + 1], shown, sample, family, lengths)
     n = sample.chains * np.array(lengths)
     left, right = two_axes(ax, 9.5, 4.2)
     for prefix, colour, marker, shift, label in (
         ("plain_", PLAIN, "o", 0.97, "plain"),
         ("", CONTROLLED, "D", 1.03, "controlled"),
     ):
-        value = np.array([getattr(est, f"{prefix}value")[0] for est in found])
-        mcse = np.array([getattr(est, f"{prefix}mcse")[0] for est in found])
-        ends = np.array([getattr(est, f"{prefix}interval")(level)[0] for est in found])
+        value = np.array([getattr(est, f"{prefix}value")[0] for est in estimates])
+        mcse = np.array([getattr(est, f"{prefix}mcse")[0] for est in estimates])
+        ends = np.array([getattr(est, f"{prefix}interval")(level)[0] for est in estimates])
         style = {"color": colour, "markersize": 5, "markerfacecolor": "white" if prefix else colour}
         left.vlines(shift * n, *ends.T, color=colour, linewidth=2.0)
         left.plot(shift * n, value, marker, label=label, **style)
         right.plot(n, mcse, f"{marker}-", label=label, **style)
         if truth is not None:
-            made = {"color": colour, "markersize": 7, "linestyle": "none", "markeredgewidth": 1.5}
-            right.plot(n, np.abs(value - truth), marker="x", label=f"error made, {label}", **made)
+            cross = {"color": colour, "markersize": 7, "linestyle": "none", "markeredgewidth": 1.5}
+            right.plot(
+                n, np.abs(value - truth), marker="x", label=f"actual error, {label}", **cross
+            )
     if truth is not None:
         left.axhline(truth, color=INK, linewidth=1.0, linestyle="--", label="truth", zorder=0)
-    _finish(left, right, n, shortened(shown), level)
+    _finish(left, right, n, short_name(shown), level)
     return np.array([left, right], dtype=object)
 
 
 def _lengths(sample: Sample, sizes: Sequence[int] | None) -> list[int]:
-    """Draws of each chain, the smallest first, the whole chains by default among them."""
+    """Return the numbers of draws of each chain, the smallest first; by default up to whole chains."""
     if sizes is None:
         halves = [sample.length // 2**power for power in reversed(range(SIZES))]
         return sorted({length for length in halves if length >= FEWEST} or {sample.length})
@@ -341,19 +340,19 @@ def _estimates(
     family: AbstractFamily | None,
     lengths: Sequence[int],
 ) -> list[Estimate]:
-    """One for each length. The longest is audited; a shorter one could not say more."""
-    found = []
+    """Estimate from the first draws of every chain, for each length; only the longest is audited."""
+    estimates = []
     for length in reversed(lengths):
-        one, first = Integrands(values[:, :length], (name,)), sample[:, :length]
-        found.append(estimate(one, first, family, audit="off" if found else "raise"))
-    return found[::-1]
+        f, first = Integrands(values[:, :length], (name,)), sample[:, :length]
+        estimates.append(estimate(f, first, family, audit="off" if estimates else "raise"))
+    return estimates[::-1]
 
 
 def _finish(left: Axes, right: Axes, n: np.ndarray, name: str, level: float) -> None:
     for ax in (left, right):
         ax.set_xscale("log")
         ax.set_xlim(n[0] / 1.3, n[-1] * 1.3)
-        ax.set_xticks(n, [f"{one:,}" for one in n], fontsize=FONT)
+        ax.set_xticks(n, [f"{size:,}" for size in n], fontsize=FONT)
         ax.set_xticks([], minor=True)
         ax.set_xlabel("draws, all chains together")
         framed(ax)
@@ -364,15 +363,14 @@ def _finish(left: Axes, right: Axes, n: np.ndarray, name: str, level: float) -> 
     legend_above(right, 2)
 
 
-DASHES = ("--", ":", "-.")  # of the rates that were not kept
+DASHES = ("--", ":", "-.")  # for the rates that were not chosen
 
 
 def plot_training(control: ControlVariate, *, ax: AxesPair | None = None) -> np.ndarray:
-    """How training went: the loss on held-out draws by epoch, and the learning rate below it.
+    """Plot the held-out loss and the learning rate of training by epoch.
 
-    The rate that was kept is drawn in colour, the others that were tried in grey. A dot marks the
-    best iterate, which is the one that was kept. An optimiser that was given has a rate of its own,
-    of which nothing is known here.
+    The rate that was kept is drawn in colour, the others in grey. A dot marks the best iterate, which
+    is the one that was kept. The rate of a user-defined optimiser is not known here.
 
     Args:
         control: a control variate that was trained: a network, or any family by
@@ -388,21 +386,21 @@ def plot_training(control: ControlVariate, *, ax: AxesPair | None = None) -> np.
     'held-out loss'
     >>> plt.close()
     """
-    losses, rates, chosen = _trials(control)
+    losses, rates, chosen = _runs(control)
     shape = {"nrows": 2, "ncols": 1, "sharex": True, "height_ratios": [3, 1.4]}
     upper, lower = two_axes(ax, 7.0, 5.0, **shape)
     epochs = np.arange(1, losses.shape[1] + 1)
-    others = [trial for trial in range(len(losses)) if trial != chosen]
-    for trial in [*others, chosen]:
+    others = [run for run in range(len(losses)) if run != chosen]
+    for run in [*others, chosen]:
         style = {"color": CONTROLLED, "linewidth": 2.2, "zorder": 3}
-        if trial != chosen:
-            dash = DASHES[others.index(trial) % len(DASHES)]
+        if run != chosen:
+            dash = DASHES[others.index(run) % len(DASHES)]
             style = {"color": "#777777", "linewidth": 1.3, "linestyle": dash}
-        kept = ", kept" if trial == chosen else ""
-        label = "the given optimiser" if rates is None else f"rate {rates[trial, 0]:.2g}{kept}"
-        upper.plot(epochs, losses[trial], label=label, **style)
+        kept = ", kept" if run == chosen else ""
+        label = "the given optimiser" if rates is None else f"rate {rates[run, 0]:.2g}{kept}"
+        upper.plot(epochs, losses[run], label=label, **style)
         if rates is not None:
-            lower.plot(epochs, rates[trial], **style)
+            lower.plot(epochs, rates[run], **style)
     if np.any(np.isfinite(losses[chosen])):
         best = int(np.nanargmin(losses[chosen]))
         upper.plot(epochs[best], losses[chosen, best], "o", color=CONTROLLED, zorder=4)
@@ -410,16 +408,16 @@ def plot_training(control: ControlVariate, *, ax: AxesPair | None = None) -> np.
     return np.array([upper, lower], dtype=object)
 
 
-def _trials(control: ControlVariate) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Losses (trial, epoch), rates (trial, epoch) and which trial was kept."""
+def _runs(control: ControlVariate) -> tuple[np.ndarray, np.ndarray | None, int]:
+    """Return the losses (run, epoch), the rates (run, epoch) and the index of the run that was kept."""
     if not isinstance(control, ControlVariate):
         raise TypeError(
             f"plot_training draws a ControlVariate, not a {type(control).__name__}: give what fit returned."
         )
     if control.training is not None:
-        found = control.training
-        rates = None if found.rates is None else np.asarray(found.rates)
-        return np.asarray(found.losses), rates, int(found.chosen)
+        training = control.training
+        rates = None if training.rates is None else np.asarray(training.rates)
+        return np.asarray(training.losses), rates, int(training.chosen)
     if control.history is not None:
         return np.asarray(control.history)[None], None, 0
     raise ValueError(

@@ -1,4 +1,4 @@
-"""What all pictures share: two colours, the axes they are drawn on, and rows with names."""
+"""Colours, axes and labels shared by all plots."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,31 +6,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._require import require
-from .._show import shortened as cut
-from .._show import some_of
-from ..data._integrands import places
+from .._show import shortened as cut, some_of
+from ..data import places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     AxesPair = Sequence[Axes] | np.ndarray
-else:  # matplotlib is imported when a picture is drawn
+else:  # matplotlib is imported when a plot is drawn
     Axes = AxesPair = Any
 
-# Of Okabe and Ito: told apart by all eyes, and in grey, where the second is much darker.
+# Colours of Okabe and Ito, safe for colour blindness, and in grey, where the second is much darker.
 PLAIN = "#E69F00"
 CONTROLLED = "#0072B2"
-COLOURS = (CONTROLLED, "#D55E00", "#009E73", "#CC79A7", "#56B4E9", PLAIN)  # of several estimates
+COLOURS = (CONTROLLED, "#D55E00", "#009E73", "#CC79A7", "#56B4E9", PLAIN)  # for several estimates
 INK = "#222222"
 FAINT = "#bbbbbb"
 
-ROWS = 60  # with names of their own, at most
-FONT = 9.0  # points, of the names of rows that have room
-LONGEST = 36  # characters of a name
+ROWS = 60  # most rows that are labelled
+FONT = 9.0  # largest font size of labels, in points
+LONGEST = 36  # most characters of a name
 
 
 def one_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The given axes, or those of a new figure, its size in inches."""
+    """Return the given axes, or those of a new figure with its size in inches."""
     if ax is None:
         plt = require("matplotlib.pyplot", extra="plots")
         return plt.subplots(figsize=(width, height), layout="constrained")[1]
@@ -42,31 +41,31 @@ def one_axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def two_axes(ax: AxesPair | None, width: float, height: float, **shape: Any) -> np.ndarray:
-    """The two given axes, or those of a new figure, side by side or as `shape` says."""
+    """Return the two given axes, or those of a new figure, side by side or arranged by `shape`."""
     if ax is None:
         plt = require("matplotlib.pyplot", extra="plots")
         shape = shape or {"nrows": 1, "ncols": 2}
         return plt.subplots(figsize=(width, height), layout="constrained", **shape)[1]
     pair = np.ravel(np.asarray(ax, dtype=object))
-    if len(pair) != 2 or not all(hasattr(one, "transAxes") for one in pair):
+    if len(pair) != 2 or not all(hasattr(axes, "transAxes") for axes in pair):
         raise TypeError(
-            f"ax holds {len(pair)}: this picture has two panels. Give two Axes, such as the second of "
+            f"ax holds {len(pair)}: this plot has two panels. Give two Axes, such as the second of "
             "plt.subplots(1, 2)."
         )
     return pair
 
 
 def height_of(rows: int) -> float:
-    """Inches for so many rows with names, and what stands above and below them."""
+    """Return the height in inches of a figure with so many labelled rows."""
     return 1.4 + max(rows, 3) * (0.3 if rows <= 20 else 0.22)
 
 
 def name_rows(ax: Axes, names: Sequence[str], longest: int = LONGEST) -> float:
-    """One row for each name, the first on top; the size of letters that has room, in points."""
+    """Label a row for each name, the first on top, and return the font size that fits, in points."""
     count = len(names)
     inches = ax.get_window_extent().height / ax.figure.get_dpi()
     size = float(np.clip(0.62 * 72 * inches / count, 4.0, FONT))
-    ax.set_yticks(range(count), [shortened(name, longest) for name in names], fontsize=size)
+    ax.set_yticks(range(count), [short_name(name, longest) for name in names], fontsize=size)
     ax.set_ylim(count - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
@@ -75,24 +74,24 @@ def name_rows(ax: Axes, names: Sequence[str], longest: int = LONGEST) -> float:
     return size
 
 
-def shortened(name: str, longest: int = LONGEST) -> str:
-    """A name of bounded length; what is left out is in the middle, for indices stand at the end.
+def short_name(name: str, longest: int = LONGEST) -> str:
+    """Shorten a name in the middle, since indices are at the end, and escape it for matplotlib.
 
-    >>> shortened("log_likelihood/y[a school of a very long name]", 24)
+    >>> short_name("log_likelihood/y[a school of a very long name]", 24)
     'log_likeliho… long name]'
     """
     return literal(cut(name, longest))
 
 
 def literal(text: str) -> str:
-    r"""A text that matplotlib does not read as mathematics: dollars are escaped."""
+    r"""Escape dollar signs, so that matplotlib does not read a text as mathematics."""
     return text.replace("$", r"\$")
 
 
-def times(factor: float) -> str:
-    """A factor of three digits, as people write it.
+def factor_text(factor: float) -> str:
+    """Format a factor with three digits.
 
-    >>> [times(one) for one in (2.283, 28.6, 2093.0, 1e6, np.inf)]
+    >>> [factor_text(factor) for factor in (2.283, 28.6, 2093.0, 1e6, np.inf)]
     ['2.28x', '28.6x', '2,090x', '1e6x', '∞']
     """
     if not np.isfinite(factor):
@@ -103,39 +102,39 @@ def times(factor: float) -> str:
 
 
 def chosen_rows(names: Sequence[str], wanted: Sequence[str] | None) -> list[int]:
-    """Which integrands are drawn: those that are wanted, in that order; otherwise the first ones.
+    """Return the indices of the wanted integrands, in that order, or by default of the first ones.
 
-    The name of a vector stands for all its elements.
+    The name of a vector selects all its elements.
     """
     if wanted is None:
         return list(range(min(len(names), ROWS)))
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
-    found = [places(name, names) for name in wanted]
-    if not all(found):
-        unknown = wanted[found.index([])]
+    indices = [places(name, names) for name in wanted]
+    if not all(indices):
+        unknown = wanted[indices.index([])]
         raise ValueError(f"no integrand is called {unknown!r}: choose among {some_of(names)}.")
-    return [i for one in found for i in one]
+    return [i for group in indices for i in group]
 
 
 def framed(ax: Axes) -> None:
-    """A faint grid, and no frame above or at the right."""
+    """Draw a faint grid, and remove the frame at the top and right."""
     ax.grid(color="#eeeeee", linewidth=0.8)
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def plain_log(ax: Axes) -> None:
-    """A logarithmic axis of values, its ticks at 1, 2 and 5 times powers of ten, as numbers."""
+    """Make the y axis logarithmic, with ticks at 1, 2 and 5 times powers of ten, as numbers."""
     ticker = require("matplotlib.ticker", extra="plots")
     ax.set_yscale("log")
     low, high = ax.get_ylim()
-    several = (1.0, 2.0, 5.0) if high < 300 * low else (1.0,)
-    ax.yaxis.set_major_locator(ticker.LogLocator(subs=several))
+    multiples = (1.0, 2.0, 5.0) if high < 300 * low else (1.0,)
+    ax.yaxis.set_major_locator(ticker.LogLocator(subs=multiples))
     ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def legend_above(ax: Axes, columns: int) -> None:
-    """A legend over the axes, where it hides nothing."""
+    """Put a legend above the axes, where it hides nothing."""
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
@@ -157,13 +156,13 @@ __all__ = [
     "Axes",
     "AxesPair",
     "chosen_rows",
+    "factor_text",
     "height_of",
     "legend_above",
     "literal",
     "name_rows",
     "one_axes",
     "plain_log",
-    "shortened",
-    "times",
+    "short_name",
     "two_axes",
 ]

@@ -1,4 +1,4 @@
-"""The choice of a solver by what each costs."""
+"""Choose a solver by its estimated cost."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -6,14 +6,14 @@ from typing import NamedTuple
 from .._types import Key
 from ..families import AbstractLinearFamily
 from ._base import AbstractSolver, Problem, Solution
-from ._conjugate_gradient import KEPT, ConjugateGradient, is_matrix_free
+from ._conjugate_gradient import KEPT_ROWS, ConjugateGradient, is_matrix_free
 from ._exact import Exact, has_mean_square, not_quadratic, unknowns
 from ._nystrom import Nystrom
 from ._regression import Folds, HeldOut
 from ._stochastic import Stochastic
 
-# Times are taken as operations + MAKE * entries made + READ * entries read + CALL * calls, in operations of a
-# matrix product; `python -m benchmarks.speed costs` finds them, and the median iterations.
+# Times are modelled as operations + MAKE * entries computed + READ * entries read + CALL * calls, in units of
+# operations of a matrix product; `python -m benchmarks.speed costs` measures constants and iterations.
 MAKE = 425.0
 READ = 34.0
 CALL = 1.7e8
@@ -22,7 +22,7 @@ POLYNOMIAL_ITERATIONS = 7
 
 
 class Work(NamedTuple):
-    """What a solver has to do."""
+    """The amount of work of a solver: operations, matrix entries computed and read, and calls."""
 
     operations: float
     made: float = 0.0
@@ -31,50 +31,50 @@ class Work(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """In operations of a matrix product."""
+        """The estimated cost, in operations of a matrix product."""
         return self.operations + MAKE * self.made + READ * self.read + CALL * self.calls
 
 
 def exact_work(n: int, dim: int, p: int) -> Work:
-    """One factorisation and the matrix for it, primal or dual, whichever is smaller."""
+    """The work of one factorisation and its matrix, primal or dual, whichever is smaller."""
     if p + 1 > n:
         return Work(n**3 / 3 + 6.0 * n**2 * dim, made=n**2)
     return Work(n * p**2 + p**3 / 3, made=n * p)
 
 
 def polynomial_work(n: int, dim: int, k: int, iterations: int = POLYNOMIAL_ITERATIONS) -> Work:
-    """Matrix-free conjugate gradients, degree two: the iterations and the preconditioner."""
-    once = n * dim**2 + dim**3 / 3
-    return Work(once + (iterations + 1) * 4.0 * k * n * dim**2, read=2.0 * k * n * dim * iterations)
+    """The work of matrix-free conjugate gradients on polynomials of degree two, preconditioner included."""
+    base = n * dim**2 + dim**3 / 3
+    return Work(base + (iterations + 1) * 4.0 * k * n * dim**2, read=2.0 * k * n * dim * iterations)
 
 
 def kernel_work(n: int, dim: int, k: int, iterations: int = KERNEL_ITERATIONS) -> Work:
-    """Conjugate gradients with the kernel matrix: that, its preconditioner and the iterations."""
+    """The work of conjugate gradients with a kernel matrix: matrix, preconditioner and iterations."""
     landmarks = 8 * n**0.5
-    once = 6.0 * n**2 * dim + 4 * n * landmarks**2
-    many = iterations * n * (n + 2 * landmarks)
-    return Work(once + 2.0 * k * many, made=n**2, read=many)
+    base = 6.0 * n**2 * dim + 4 * n * landmarks**2
+    products = iterations * n * (n + 2 * landmarks)
+    return Work(base + 2.0 * k * products, made=n**2, read=products)
 
 
 FEW = 500  # unknowns up to which a factorisation costs no more than a call
-TIE = 1.3  # times closer than this are equal, and the exact fit is taken
-TOLERANCE = 0.01  # of conjugate gradients: within a ten-thousandth of the least objective
+TIE = 1.3  # costs within this factor count as equal, and the exact fit is taken
+TOLERANCE = 0.01  # of conjugate gradients: the objective is within a factor 1 + 1e-4 of its minimum
 
 
 class Auto(AbstractSolver):
-    r"""The solver that fits the size of the problem; the solution's note says which and why.
+    r"""Choose the solver by the size of the problem; the solution's note says which and why.
 
-    With $n$ draws in $d$ dimensions, $p$ coefficients and $k$ integrands, the cheaper of these is taken
-    (`python -m benchmarks.speed costs` measures the constants). Where the times are within a third, or
-    there are no more than 500 unknowns, that is `Exact`:
+    With $n$ draws in $d$ dimensions, $p$ coefficients and $k$ integrands, the cheapest of these is taken
+    (`python -m benchmarks.speed costs` measures the constants), and `Exact` where the costs are within a
+    third of each other or there are no more than 500 unknowns:
 
-    - `Exact`: $q^3 / 3$ operations for $q = \min(n, p)$, and what its matrix costs;
+    - `Exact`: $q^3 / 3$ operations for $q = \min(n, p)$, plus the cost of its matrix;
     - `ConjugateGradient`: about seven iterations, of $4 k n d^2$ operations, for polynomials of degree
-      two; for kernels about 35, each one reading of the kernel matrix, kept up to 16,384 draws;
-    - `Nystrom`, beyond that, for kernels: $n M^2$ operations for 800 landmarks. It is the one that
-      fits in memory, not one that comes near the exact fit;
-    - `Stochastic`, for what is not linear in its parameters, and for a loss or penalty that is not a
-      quadratic form.
+      two; for kernels about 35, each reading the kernel matrix once, which is kept up to 16,384 draws;
+    - `Nystrom`, beyond that, for kernels: $n M^2$ operations for 800 landmarks. It fits in memory, but
+      is not close to the exact fit;
+    - `Stochastic`, for families that are not linear in their parameters, and for losses or penalties that
+      are not quadratic forms.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
@@ -85,12 +85,12 @@ class Auto(AbstractSolver):
     def choose(
         self, problem: Problem, folds: int = 1, k: int | None = None
     ) -> tuple[AbstractSolver, str]:
-        """The solver for a problem, and the reason.
+        """Return the solver for a problem, and the reason for it.
 
         Args:
             problem: to be solved.
-            folds: how many fits leave out one of them each.
-            k: how many integrands there will be; those of the problem by default.
+            folds: the number of folds, with one fit for each; 1 for a single fit to all draws.
+            k: the number of integrands; that of the problem by default.
         """
         if not isinstance(problem.family, AbstractLinearFamily):
             return Stochastic(), "not linear in its parameters"
@@ -102,9 +102,9 @@ class Auto(AbstractSolver):
         if has_mean_square(problem) or smallest <= FEW:
             return Exact(), f"{smallest} unknowns"
         matrix_free = is_matrix_free(problem)
-        if not matrix_free and smallest > KEPT:
-            why = "too many for a matrix of their pairs, so on landmarks, not exact"
-            return Nystrom(), f"{smallest} unknowns, {why}"
+        if not matrix_free and smallest > KEPT_ROWS:
+            reason = "too many for a matrix of their pairs, so on landmarks, not exact"
+            return Nystrom(), f"{smallest} unknowns, {reason}"
         exact = exact_work(n, dim, p).cost * (1 if folds == 1 else 2)
         work = polynomial_work if matrix_free else kernel_work
         iterative = folds * work(n, dim, problem.f.shape[1] if k is None else k).cost
@@ -117,11 +117,11 @@ class Auto(AbstractSolver):
         return self.choose(problem)[0].references_for(problem)
 
     def solve(self, problem: Problem, key: Key | None = None) -> Solution:
-        solver, why = self.choose(problem)
+        solver, reason = self.choose(problem)
         solution = solver.solve(problem, key)
-        return replace(solution, note=f"chosen for {why}: {solution.note}")
+        return replace(solution, note=f"chosen for {reason}: {solution.note}")
 
     def crossfit(self, problem: Problem, folds: Folds, key: Key | None = None) -> HeldOut:
-        solver, why = self.choose(problem, len(folds))
+        solver, reason = self.choose(problem, len(folds))
         held = solver.crossfit(problem, folds, key)
-        return replace(held, note=f"chosen for {why}: {held.note}")
+        return replace(held, note=f"chosen for {reason}: {held.note}")

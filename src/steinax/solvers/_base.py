@@ -1,6 +1,7 @@
-"""The problem a solver is given, and what a solver is."""
+"""The fitting problem, its preparation from a sample and a family, and the base class of solvers."""
 
 import abc
+from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -9,20 +10,35 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._progress import progress
+from .._show import describe, progress
 from .._types import AnyArray, Key, Points, PyTree, Values
+from ..data import (
+    AffineMap,
+    Integrands,
+    Sample,
+    check_moves,
+    spread_of,
+    standardise,
+)
 from ..families import AbstractFamily, AbstractLinearFamily
-from ..objectives import AbstractObjective, AbstractPenalty
+from ..kernels import resolve
+from ..objectives import (
+    AbstractObjective,
+    AbstractPenalty,
+    LeastSquares,
+    choose_penalties,
+)
+from ..operators import AbstractOperator
 from ._regression import Folds, HeldOut, scaled
 
-type Root = Float[AnyArray, " n"] | None
+type Weights = Float[AnyArray, " n"] | None
 
 
-def root_of(weights: AnyArray | None) -> Root:
-    r"""The roots of the weights $v_i$ that least squares gives to draws of importance weights $w_i$.
+def unit_weights(weights: AnyArray | None) -> Weights:
+    r"""Scale importance weights to mean square 1, for use in least squares.
 
     $\sum_i w_i^2 (f_i - g_i - c)^2 / n^2$ is the variance of the self-normalised average of $f - g$ if its
-    limit is $c$, so $v = w^2$, here of mean 1, and its root is $w$ but for a factor.
+    limit is $c$, so the squared residuals are weighted by $w_i^2$.
     """
     if weights is None:
         return None
@@ -30,29 +46,29 @@ def root_of(weights: AnyArray | None) -> Root:
     return flat / np.sqrt(np.mean(flat**2))
 
 
-def ones(x: AnyArray, root: Root) -> AnyArray:
-    """The column of the intercept, one row for each of x: (n, 1)."""
-    return scaled(jnp.ones((x.shape[0], 1), x.dtype), root)
+def ones(x: AnyArray, weights: Weights) -> AnyArray:
+    """The intercept's column of ones, times the weights: (n, 1)."""
+    return scaled(jnp.ones((x.shape[0], 1), x.dtype), weights)
 
 
-def average(values: AnyArray, root: Root) -> AnyArray:
-    """The constant that is nearest to each column, by weighted squares: (k,)."""
-    if root is None:
+def average(values: AnyArray, weights: Weights) -> AnyArray:
+    """The mean of each column, weighted by the squares of the weights: (k,)."""
+    if weights is None:
         return jnp.mean(values, axis=0)
-    return jnp.sum(scaled(values, root**2), axis=0) / jnp.sum(root**2)
+    return jnp.sum(scaled(values, weights**2), axis=0) / jnp.sum(weights**2)
 
 
-def centred(rows: AnyArray, root: Root) -> AnyArray:
-    """Scaled rows less what the intercept's column explains of them: (n, p)."""
-    if root is None:
+def centred(rows: AnyArray, weights: Weights) -> AnyArray:
+    """Subtract from scaled rows their projection on the intercept's column: (n, p)."""
+    if weights is None:
         return rows - jnp.mean(rows, axis=0)
-    return rows - jnp.outer(root, root @ rows / jnp.sum(root**2))
+    return rows - jnp.outer(weights, weights @ rows / jnp.sum(weights**2))
 
 
 class Problem(eqx.Module):
-    """Draws, integrands, and what is to be minimised over which family.
+    """A fitting problem: draws, integrands, family, penalties and objective.
 
-    Hyper-parameters are numbers by now: no heuristic is left in the family.
+    Hyper-parameters are numbers: heuristics in the family have been resolved.
     """
 
     family: AbstractFamily
@@ -61,13 +77,13 @@ class Problem(eqx.Module):
     x: Points
     score: Points
     f: Values
-    root: Root = None  # of the weights of the squares, where draws have weights
+    weights: Weights = None  # of the draws, with mean square 1; None for equal weights
 
     def take(self, index: np.ndarray) -> "Problem":
-        """The same problem on some of the draws."""
+        """Restrict the problem to the draws of the given indices."""
         x, score, f = self.x[index], self.score[index], self.f[index]
-        root = None if self.root is None else self.root[index]
-        return Problem(self.family, self.penalties, self.objective, x, score, f, root)
+        weights = None if self.weights is None else self.weights[index]
+        return Problem(self.family, self.penalties, self.objective, x, score, f, weights)
 
     def loss(
         self,
@@ -78,18 +94,18 @@ class Problem(eqx.Module):
     ) -> jax.Array:
         """The penalised loss on a batch of draws, summed over integrands."""
         x, score, f = self.x[batch], self.score[batch], self.f[batch]
-        rest, penalty = f, jnp.zeros(())
+        residual, penalty = f, jnp.zeros(())
         several = len(self.family.terms) > 1
         states, thetas = (state, params) if several else ((state,), (params,))
-        for term, own, theta, one in zip(
+        for term, term_state, theta, term_penalty in zip(
             self.family.terms, states, thetas, self.penalties, strict=True
         ):
-            values = _evaluate(term, own, theta, x, score)
-            rest = rest - values
-            penalty = penalty + jnp.sum(one(term, own, theta, values))
-        if self.root is not None:
-            rest = intercept + scaled(rest - intercept, self.root[batch])
-        return jnp.sum(self.objective(rest, intercept)) + penalty
+            values = _evaluate(term, term_state, theta, x, score)
+            residual = residual - values
+            penalty = penalty + jnp.sum(term_penalty(term, term_state, theta, values))
+        if self.weights is not None:
+            residual = intercept + scaled(residual - intercept, self.weights[batch])
+        return jnp.sum(self.objective(residual, intercept)) + penalty
 
 
 def _evaluate(
@@ -101,16 +117,16 @@ def _evaluate(
 def evaluate(
     family: AbstractFamily, state: PyTree, params: PyTree, x: Points, score: Points
 ) -> AnyArray:
-    """The control variates on many points, (n, k)."""
+    """Evaluate the control variates of a family at many points, (n, k)."""
     if not isinstance(family, AbstractLinearFamily):
         return _mapped(family, state, params, x, score)
     if len(family.terms) == 1:
         return family.apply(state, params, x, score)
-    total, used = 0.0, 0
-    for term, own in zip(family.terms, state, strict=True):
-        size = term.size(own, x.shape[1])  # type: ignore[attr-defined]
-        total = total + term.apply(own, params[used : used + size], x, score)  # type: ignore
-        used += size
+    total, offset = 0.0, 0
+    for term, term_state in zip(family.terms, state, strict=True):
+        size = term.size(term_state, x.shape[1])  # type: ignore[attr-defined]
+        total = total + term.apply(term_state, params[offset : offset + size], x, score)  # type: ignore
+        offset += size
     return total
 
 
@@ -118,12 +134,12 @@ _mapped = eqx.filter_jit(_evaluate)
 
 
 class Training(eqx.Module):
-    """How stochastic training went, once for every learning rate that was tried.
+    """The course of stochastic training at every learning rate that was tried.
 
     Attributes:
         losses: on held-out draws after each epoch, (trial, epoch); NaN once training had stopped.
-        rates: at the start of each epoch, (trial, epoch); None where the optimiser had its own.
-        chosen: the trial whose best iterate was kept, the one of least loss.
+        rates: at the start of each epoch, (trial, epoch); None where the optimiser sets its own.
+        chosen: the index of the learning rate with the least loss, whose best iterate was kept.
 
     >>> Training(np.array([[0.5, 0.4], [0.3, 0.6]]), None, np.array(1)).losses.shape
     (2, 2)
@@ -138,8 +154,8 @@ class Solution(eqx.Module):
     """The best control variate that a solver found.
 
     `family` is the problem's, with the hyper-parameters that were used; `state` and `params` are
-    the family's; `history` is the held-out loss of the best iterate as training went
-    on, and `training` all that is known of it, for solvers that have one.
+    the family's. For solvers that train, `history` is the held-out loss of the best iterate by epoch, and
+    `training` holds the losses and rates of all runs.
     """
 
     family: AbstractFamily
@@ -151,28 +167,28 @@ class Solution(eqx.Module):
     training: Training | None = None
 
     def evaluate(self, x: Points, score: Points) -> AnyArray:
-        """The control variates on many points, (n, k)."""
+        """Evaluate the control variates at many points, (n, k)."""
         return evaluate(self.family, self.state, self.params, x, score)
 
 
 def linear_solution(
     problem: Problem, states: tuple, coef: AnyArray, intercept: AnyArray, note: str
 ) -> Solution:
-    """The solution of a linear problem; a family of one term has that term's state for its own."""
+    """Wrap the solution of a linear problem; the state of a single term is not put in a tuple."""
     state = states if len(problem.family.terms) > 1 else states[0]
     return Solution(problem.family, state, coef, intercept, note)
 
 
 def random_key(key: Key | None) -> Key:
-    """The given key, or a fixed one: the same input gives the same output."""
+    """Return the given key, or a fixed one, so that results are reproducible."""
     return jax.random.key(0) if key is None else key
 
 
 class AbstractSolver(eqx.Module):
-    """A way to solve a `Problem`.
+    """Base class of solvers of a `Problem`.
 
-    A problem has two views, a loss on a batch of draws and, for linear families, a linear system;
-    a solver asks for the one that it needs.
+    A problem can be seen as a loss on a batch of draws and, for linear families, as a linear system;
+    a solver uses the view that it needs.
 
     >>> from steinax import Exact
     >>> isinstance(Exact(), AbstractSolver)
@@ -183,16 +199,16 @@ class AbstractSolver(eqx.Module):
 
     @property
     def penalty(self) -> AbstractPenalty | None:
-        """The penalty where none is given; None for the one that fits the number of draws."""
+        """The default penalty of the solver; None to choose it by the number of draws."""
         return None
 
     @property
     def selects(self) -> bool:
-        """Whether it sets coefficients to zero: its fit is then the best among those that are not."""
+        """Whether the solver selects coefficients, setting the others to zero before it refits."""
         return False
 
     def references_for(self, problem: Problem) -> tuple[str, ...]:
-        """The keys of the papers behind how it solves this problem, for `citations`."""
+        """The citation keys of the methods used for this problem, for `citations`."""
         return self.references
 
     @abc.abstractmethod
@@ -200,18 +216,18 @@ class AbstractSolver(eqx.Module):
         """Fit to all draws of the problem."""
 
     def crossfit(self, problem: Problem, folds: Folds, key: Key | None = None) -> HeldOut:
-        """Fit to all draws but one fold's, for each fold in turn, and evaluate on that fold.
+        """Leave out each fold in turn, fit to the other draws, and evaluate on the fold.
 
-        Training sets are cut to one length, so that one compilation serves all folds.
+        Training sets are cut to a common length, so that one compilation serves all folds.
         """
         n = problem.x.shape[0]
         length = n - max(stop - start for start, stop in folds)
         residuals, intercepts, note = [], [], ""
         with progress("fitting to each fold", total=len(folds)) as bar:
             keys = jax.random.split(random_key(key), len(folds))
-            for (start, stop), one in zip(folds, keys, strict=True):
+            for (start, stop), fold_key in zip(folds, keys, strict=True):
                 train = np.r_[0:start, stop:n][:length]
-                solution = self.solve(problem.take(train), one)
+                solution = self.solve(problem.take(train), fold_key)
                 held = problem.take(np.arange(start, stop))
                 values = solution.evaluate(held.x, held.score)
                 residuals.append(np.asarray(held.f - values))
@@ -220,3 +236,63 @@ class AbstractSolver(eqx.Module):
                 bar.advance()
         residual, intercepts = np.concatenate(residuals), np.stack(intercepts)
         return HeldOut(residual, note, intercepts, folds=folds)
+
+
+def prepare(
+    wanted: Integrands,
+    sample: Sample,
+    family: AbstractFamily,
+    penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
+    objective: AbstractObjective | None,
+) -> tuple[Problem, AffineMap]:
+    """Build the problem in standardised coordinates, with resolved hyper-parameters, and the coordinates."""
+    if not isinstance(family, AbstractFamily):
+        what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
+        raise TypeError(f"the family is {what}: give one such as Polynomial(2), or a sum of them.")
+    check_moves(sample)
+    _check_domain(family, sample)
+    penalties = choose_penalties(penalty, family, sample.size, sample.dim)
+    objective = LeastSquares() if objective is None else objective
+    x, score, coordinates = _standardised(sample, family)
+    family = family if sample.space is None else _moved(family, coordinates)
+    values = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
+    weights = unit_weights(sample.weights)
+    problem = Problem(resolve(family, x), penalties, objective, x, score, values, weights)
+    return problem, coordinates
+
+
+def _check_domain(family: AbstractFamily, sample: Sample) -> None:
+    """Refuse operators whose domain is not that of the draws."""
+    home = "reals" if sample.space is None else sample.space.domain
+    for term in family.terms:
+        operator = getattr(term, "operator", None)  # a user-defined family may have none
+        domain = home if operator is None else operator.domain
+        if domain != home:
+            raise TypeError(
+                f"the operator of {describe(term)} has mean zero on {domain}, and the draws live on {home}: "
+                "give the operator and the sample's space that belong together, see steinax.spaces."
+            )
+
+
+def _standardised(sample: Sample, family: AbstractFamily) -> tuple[AnyArray, AnyArray, AffineMap]:
+    x, score = (np.asarray(array, np.float64) for array in (sample.x, sample.score))
+    if sample.space is None:
+        whiten, weights = spread_of(sample)
+        if family.keeps_coordinates:  # scale each coordinate by itself
+            whiten = False
+        coordinates = standardise(x, whiten, weights)
+    else:
+        coordinates = AffineMap(*sample.space.coordinates(x))
+    return *coordinates(x, score), coordinates
+
+
+def _moved(family: AbstractFamily, coordinates: AffineMap) -> AbstractFamily:
+    """Transform the operators of a family that depend on location to the coordinates of a space."""
+
+    def is_operator(node: PyTree) -> bool:
+        return isinstance(node, AbstractOperator)
+
+    def move(node: PyTree) -> PyTree:
+        return node.moved(coordinates.shift, coordinates.scale) if is_operator(node) else node
+
+    return jax.tree.map(move, family, is_leaf=is_operator)

@@ -1,4 +1,4 @@
-"""Least squares by one factorisation, and every cross-fit of it."""
+"""Exact least squares for linear families, with cross-fitting from one factorisation."""
 
 from dataclasses import dataclass, replace
 from typing import cast
@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._linalg import namespace, whitening
+from .._numerics import namespace, whitening
 from .._types import AnyArray, Key, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
 from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
@@ -19,23 +19,23 @@ class Term(eqx.Module):
     r"""One term of a linear problem, in units in which the loss is a plain sum of squares.
 
     The problem $\frac1m \sum_i r_i^2 + \lambda \Omega(\theta)$ is $\sum_i r_i^2 + m \lambda
-    \Omega(\theta)$, so `weight` is $m \lambda$ (times what the objective makes of it).
+    \Omega(\theta)$, so `weight` is $m \lambda$ (times the penalty factor of the objective).
     """
 
     family: AbstractLinearFamily
     state: PyTree
     penalty: AbstractPenalty
     weight: AnyArray
-    back: AnyArray | None = None  # what whitens its columns, where that is known from other draws
+    back: AnyArray | None = None  # whitens the columns; None to compute it from the draws
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing holds the coefficients back."""
+        """Whether the coefficients have no penalty."""
         return isinstance(self.penalty, NoPenalty)
 
     @property
     def has_kernel(self) -> bool:
-        """Whether a penalty on the coefficients holds it, so that it is the span of a kernel."""
+        """Whether the coefficients have a penalty, so that the term is the span of a kernel."""
         return not isinstance(self.penalty, (NoPenalty, MeanSquare))
 
     def size(self, dim: int) -> int:
@@ -43,7 +43,7 @@ class Term(eqx.Module):
         return self.family.size(self.state, dim)
 
     def gram(self, dim: int) -> AnyArray | None:
-        """The matrix of the penalty, without its strength; None if it is 1."""
+        """The matrix of the penalty, without its strength; None for the identity."""
         return self.penalty.gram(self.family, self.state, dim)
 
     def form(self, dim: int) -> np.ndarray:
@@ -56,8 +56,8 @@ class Term(eqx.Module):
         if isinstance(self.penalty, NativeNorm):
             gram = self.family.cross_gram(self.state, x, score_x, y, score_y)
         else:
-            left = self.family.feature_matrix(self.state, x, score_x)
-            gram = left @ self._divide(self.family.feature_matrix(self.state, y, score_y).T, y)
+            features = self.family.feature_matrix(self.state, x, score_x)
+            gram = features @ self._divide(self.family.feature_matrix(self.state, y, score_y).T, y)
         return gram / self.weight
 
     def from_dual(self, x: Points, score: Points, dual: Values) -> AnyArray:
@@ -79,78 +79,78 @@ def kernel_of(
     return sum(parts[1:], parts[0])
 
 
-class Columns(eqx.Module):
-    r"""Columns $A$ of a term in units of its penalty, which is then $\|w\|^2$: none, for a free one.
+class TermColumns(eqx.Module):
+    r"""The columns $A$ of a term, scaled so that its penalty is $\|w\|^2$; unscaled if it has none.
 
-    `back` takes $w$ to the term's own coefficients, a matrix or a number.
+    `back` maps $w$ to the term's own coefficients: a matrix or a number.
     """
 
     matrix: AnyArray
     back: AnyArray
 
     def coefficients(self, w: AnyArray) -> AnyArray:
-        """The term's own coefficients."""
+        """Map the coefficients $w$ of the columns to those of the term."""
         return self.back * w if self.back.ndim == 0 else self.back @ w
 
 
-def columns(term: Term, x: Points, score: Points) -> Columns:
+def term_columns(term: Term, x: Points, score: Points) -> TermColumns:
     """All features of a term, whitened by its own norm."""
     features = term.family.feature_matrix(term.state, x, score)
     xp = namespace(features)
     if term.is_free:
-        return Columns(features, xp.ones((), dtype=features.dtype))
+        return TermColumns(features, xp.ones((), dtype=features.dtype))
     back = term.back
     if back is None:
         scale = xp.asarray(1 / xp.sqrt(xp.asarray(term.weight)))
-        square = isinstance(term.penalty, MeanSquare)
-        gram = features.T @ features / x.shape[0] if square else term.gram(x.shape[1])
+        is_mean_square = isinstance(term.penalty, MeanSquare)
+        gram = features.T @ features / x.shape[0] if is_mean_square else term.gram(x.shape[1])
         back = scale if gram is None else whitening(xp.asarray(gram)) * scale
-    return Columns(features * back if back.ndim == 0 else features @ back, back)
+    return TermColumns(features * back if back.ndim == 0 else features @ back, back)
 
 
-def gather(
+def gather_coefficients(
     terms: tuple[Term, ...],
     x: Points,
     score: Points,
-    own: AnyArray,
+    primal: AnyArray,
     dual: AnyArray,
     by_dual: tuple[bool, ...] | None = None,
 ) -> AnyArray:
-    """The coefficients of all terms, from those of columns and of the kernel.
+    """Collect the coefficients of all terms, from those of columns and of the kernel.
 
     Args:
         terms: in order.
-        x: the points that the kernel is taken at.
-        score: there.
-        own: the coefficients of terms that have columns, one term below the other.
+        x: the points that the kernel is centred on.
+        score: the scores at these points.
+        primal: the coefficients of terms that have columns, one term below the other.
         dual: the coefficients of the kernel's translates to the points.
-        by_dual: which terms go by the kernel; by default all that a penalty holds.
+        by_dual: which terms use the kernel; by default all that have a penalty.
     """
-    parts, used = [], 0
+    parts, offset = [], 0
     by_dual = tuple(not term.is_free for term in terms) if by_dual is None else by_dual
-    for term, dually in zip(terms, by_dual, strict=True):
-        if dually:
+    for term, uses_kernel in zip(terms, by_dual, strict=True):
+        if uses_kernel:
             parts.append(term.from_dual(x, score, dual))
         else:
             size = term.size(x.shape[1])
-            parts.append(own[used : used + size])
-            used += size
+            parts.append(primal[offset : offset + size])
+            offset += size
     return namespace(*parts).concat(parts, axis=0)
 
 
 def linear_terms(problem: Problem, count: float | None = None) -> tuple[Term, ...]:
-    """The terms of a problem whose family is linear.
+    """Set up the terms of a problem whose family is linear.
 
     Args:
         problem: with the draws that the family is set up on.
-        count: the number of draws $m$ in the objective's mean; all of them, unless some are to be
+        count: the number of draws $m$ in the objective's mean; all by default, fewer if some are to be
             held out later.
     """
     check_linear(problem)
     _check_quadratic(problem)
     m = problem.x.shape[0] if count is None else count
     factor = m * problem.objective.penalty_factor(m)
-    each = zip(problem.family.terms, problem.penalties, strict=True)
+    pairs = zip(problem.family.terms, problem.penalties, strict=True)
     return tuple(
         Term(
             cast(AbstractLinearFamily, term),
@@ -158,12 +158,12 @@ def linear_terms(problem: Problem, count: float | None = None) -> tuple[Term, ..
             penalty,
             namespace(problem.x).asarray(penalty.strength * factor),
         )
-        for term, penalty in each
+        for term, penalty in pairs
     )
 
 
 def check_linear(problem: Problem) -> None:
-    """Refuse a family that has no linear system."""
+    """Refuse a family that is not linear in its parameters."""
     if not isinstance(problem.family, AbstractLinearFamily):
         raise TypeError(
             f"{type(problem.family).__name__} is not linear in its parameters, so there is no linear "
@@ -172,27 +172,27 @@ def check_linear(problem: Problem) -> None:
 
 
 def not_quadratic(problem: Problem) -> str | None:
-    """The name of a loss or penalty that is no quadratic form, so that there is no linear system."""
-    parts = (problem.objective, *problem.penalties)
-    return next((type(part).__name__ for part in parts if not part.is_quadratic), None)
+    """The name of a loss or penalty that is not a quadratic form; None if all are."""
+    forms = (problem.objective, *problem.penalties)
+    return next((type(form).__name__ for form in forms if not form.is_quadratic), None)
 
 
 def _check_quadratic(problem: Problem) -> None:
     name = not_quadratic(problem)
     if name is None:
         return
-    instead = "objective=LeastSquares()"
+    alternative = "objective=LeastSquares()"
     if problem.objective.is_quadratic:
-        instead = "a penalty such as Ridge or NativeNorm"
+        alternative = "a penalty such as Ridge or NativeNorm"
     raise TypeError(
         f"{name} is not declared as a quadratic form, so there is no linear system to solve: use the "
-        f"Stochastic solver, in fit or estimate with a Sample in memory, or {instead}. If it is a quadratic "
-        "form, set is_quadratic = True in its class."
+        f"Stochastic solver, in fit or estimate with a Sample in memory, or {alternative}. If it is a "
+        "quadratic form, set is_quadratic = True in its class."
     )
 
 
 def unknowns(problem: Problem) -> tuple[int, int]:
-    """How many coefficients a linear problem has, and how many of them are free of penalty."""
+    """Count the coefficients of a linear problem, and those of them without a penalty."""
     check_linear(problem)
     points = (problem.x, problem.score)
     total, free = 0, 0
@@ -205,7 +205,7 @@ def unknowns(problem: Problem) -> tuple[int, int]:
 
 
 def has_mean_square(problem: Problem) -> bool:
-    """Whether a penalty is on the values of g, which only the primal form knows."""
+    """Whether a penalty is on the values of g, which has no dual form."""
     return any(isinstance(penalty, MeanSquare) for penalty in problem.penalties)
 
 
@@ -238,19 +238,19 @@ class Exact(AbstractSolver):
         return self.crossfitted(problem, folds).leave_out(problem.f)
 
     def crossfitted(self, problem: Problem, folds: Folds) -> "CrossFitted":
-        """The cross-fit of a problem, factorised, for any integrands."""
+        """Factorise the cross-fit of a problem, for any integrands."""
         largest = max(stop - start for start, stop in folds)
         n = problem.x.shape[0]
         dual_form, note = self.plan(problem, n - largest)
         if one_factorisation(problem):
             terms = linear_terms(problem, count=n - n / len(folds))
-            whole = LinearSystem.of(terms, problem, dual_form).regression
-            return CrossFitted((whole,), folds, note)
-        each = (_without(problem, dual_form, fold) for fold in folds)
-        return CrossFitted(tuple(each), folds, note)
+            regression = LinearSystem.of(terms, problem, dual_form).regression
+            return CrossFitted((regression,), folds, note)
+        regressions = (_without(problem, dual_form, fold) for fold in folds)
+        return CrossFitted(tuple(regressions), folds, note)
 
     def plan(self, problem: Problem, train: int) -> tuple[bool, str]:
-        """Whether the dual form is taken for so many draws to fit to, and a note that says so."""
+        """Decide whether to fit `train` draws in dual form, and describe the fit in a note."""
         p, free = unknowns(problem)
         primal_only = has_mean_square(problem)
         dual_form = p + 1 > train if self.dual is None else self.dual
@@ -268,54 +268,55 @@ class Exact(AbstractSolver):
 
 
 def one_factorisation(problem: Problem) -> bool:
-    """Whether leaving draws out of the data leaves them out of everything else too.
+    """Whether one factorisation serves all folds: only the data depend on the training draws.
 
-    A mean square of g is a mean over the training draws; a function centred on a held-out draw would know
-    where it is used. In its own norm a control functional gives such centres no weight.
+    A mean square of g is a mean over the training draws, and a function centred on a held-out draw depends
+    on that draw. A control functional penalised by its own norm gives such centres no weight.
     """
     if has_mean_square(problem):
         return False
-    each = zip(problem.family.terms, problem.penalties, strict=True)
+    pairs = zip(problem.family.terms, problem.penalties, strict=True)
     return all(
         not term.centres_on_draws or (term.is_whole_space and isinstance(penalty, NativeNorm))
-        for term, penalty in each
+        for term, penalty in pairs
         if isinstance(term, AbstractLinearFamily)
     )
 
 
 @dataclass(frozen=True)
 class LinearSystem:
-    """The regression of a problem whose family is linear, and the way back to the family's coefficients.
+    """The regression of a linear problem, with the map back to the family's coefficients.
 
     Attributes:
         regression: on the columns of terms without a penalty, and on the kernel or the whitened columns
-            of others.
-        terms: of the family, set up.
+            of the penalised terms.
+        terms: the family's terms, set up.
         parts: the columns of each term in primal form; None in dual form.
         points: the draws and scores.
     """
 
     regression: Regression
     terms: tuple[Term, ...]
-    parts: tuple[Columns, ...] | None
+    parts: tuple[TermColumns, ...] | None
     points: tuple[AnyArray, AnyArray]
 
     @staticmethod
     def of(terms: tuple[Term, ...], problem: Problem, dual_form: bool) -> "LinearSystem":
         """Build and factorise the system on the draws of a problem."""
         x, score = problem.x, problem.score
-        weights = None if problem.root is None else problem.root**2
         if dual_form and not all(term.is_free for term in terms):
             free = _joined([t.family.feature_matrix(t.state, x, score) for t in terms if t.is_free])
-            held = tuple(term for term in terms if not term.is_free)
-            made = Regression(free, kernel_of(held, x, score, x, score), weights=weights)
-            return LinearSystem(made, terms, None, (x, score))
-        parts = tuple(columns(term, x, score) for term in terms)
-        each = list(zip(terms, parts, strict=True))
-        free = _joined([part.matrix for term, part in each if term.is_free])
-        held = _joined([part.matrix for term, part in each if not term.is_free])
-        made = Regression(free, features=held, weights=weights)
-        return LinearSystem(made, terms, parts, (x, score))
+            penalised = tuple(term for term in terms if not term.is_free)
+            regression = Regression(
+                free, kernel_of(penalised, x, score, x, score), weights=problem.weights
+            )
+            return LinearSystem(regression, terms, None, (x, score))
+        parts = tuple(term_columns(term, x, score) for term in terms)
+        pairs = list(zip(terms, parts, strict=True))
+        free = _joined([columns.matrix for term, columns in pairs if term.is_free])
+        penalised = _joined([columns.matrix for term, columns in pairs if not term.is_free])
+        regression = Regression(free, features=penalised, weights=problem.weights)
+        return LinearSystem(regression, terms, parts, (x, score))
 
     @property
     def states(self) -> tuple:
@@ -323,16 +324,18 @@ class LinearSystem:
         return tuple(term.state for term in self.terms)
 
     def solve(self, f: Values) -> tuple[AnyArray, AnyArray]:
-        """The intercepts (k,), and the coefficients of all terms one below the other (p, k)."""
-        found = self.regression.solve(f)
+        """Compute the intercepts (k,), and the coefficients of all terms one below the other (p, k)."""
+        fit = self.regression.solve(f)
         if self.parts is None:
-            return found.intercept, gather(self.terms, *self.points, found.columns, found.kernel)
-        done, used = [], {True: 0, False: 0}
-        for term, part in zip(self.terms, self.parts, strict=True):
-            coef, start = found.columns if term.is_free else found.features, used[term.is_free]
-            used[term.is_free] = stop = start + part.matrix.shape[1]
-            done.append(part.coefficients(coef[start:stop]))
-        return found.intercept, namespace(*done).concat(done, axis=0)
+            return fit.intercept, gather_coefficients(
+                self.terms, *self.points, fit.columns, fit.kernel
+            )
+        blocks, offsets = [], {True: 0, False: 0}
+        for term, columns in zip(self.terms, self.parts, strict=True):
+            coef, start = fit.columns if term.is_free else fit.features, offsets[term.is_free]
+            offsets[term.is_free] = stop = start + columns.matrix.shape[1]
+            blocks.append(columns.coefficients(coef[start:stop]))
+        return fit.intercept, namespace(*blocks).concat(blocks, axis=0)
 
 
 def _joined(parts: list[AnyArray]) -> AnyArray | None:
@@ -340,25 +343,25 @@ def _joined(parts: list[AnyArray]) -> AnyArray | None:
 
 
 def _without(problem: Problem, dual_form: bool, fold: tuple[int, int]) -> Regression:
-    """The regression whose terms are set up without one fold: its rows first, then all others."""
+    """Build the regression whose terms are set up without one fold; the fold's rows come first."""
     start, stop = fold
     others = np.r_[0:start, stop : problem.x.shape[0]]
     train = problem.take(others)
     terms = linear_terms(train)
-    if has_mean_square(problem):  # a mean over the draws that are fitted to
-        terms = tuple(replace(t, back=columns(t, train.x, train.score).back) for t in terms)
+    if has_mean_square(problem):  # a mean over the training draws
+        terms = tuple(replace(t, back=term_columns(t, train.x, train.score).back) for t in terms)
     order = np.r_[start:stop, others]
     return LinearSystem.of(terms, problem.take(order), dual_form).regression
 
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """A cross-fit of a linear problem, factorised: further integrands cost a few products.
+    """A factorised cross-fit of a linear problem, in which further integrands cost a few products.
 
     Attributes:
-        regressions: one for all folds, or one for each, in which its rows come first.
-        folds: where each starts and stops.
-        note: how it is fitted.
+        regressions: one for all folds, or one per fold, in which the rows of the fold come first.
+        folds: where each fold starts and stops.
+        note: how the regressions are fitted.
     """
 
     regressions: tuple[Regression, ...]
@@ -366,16 +369,16 @@ class CrossFitted:
     note: str = ""
 
     def leave_out(self, f: Values) -> HeldOut:
-        """The residuals on every draw of the fit that left its fold out."""
+        """Compute the held-out residual of every draw, from the fit without its fold."""
         if len(self.regressions) == 1:
             return replace(self.regressions[0].leave_out(f, self.folds), note=self.note)
-        parts = [
-            made.leave_out(f[self._order(fold)], ((0, fold[1] - fold[0]),))
-            for made, fold in zip(self.regressions, self.folds, strict=True)
+        held_out = [
+            fit.leave_out(f[self._order(fold)], ((0, fold[1] - fold[0]),))
+            for fit, fold in zip(self.regressions, self.folds, strict=True)
         ]
-        xp = namespace(parts[0].residual)
+        xp = namespace(held_out[0].residual)
         residual, intercepts, variance = (
-            xp.concat([getattr(part, name) for part in parts], axis=0)
+            xp.concat([getattr(fold_result, name) for fold_result in held_out], axis=0)
             for name in ("residual", "intercepts", "variance")
         )
         return HeldOut(residual, self.note, intercepts, variance, self.folds)
@@ -385,16 +388,16 @@ class CrossFitted:
         if len(self.regressions) == 1:
             return self.regressions[0].averaging(self.folds)
         n = self.folds[-1][1]
-        total, weight = np.zeros(n), 0.0
-        for made, fold in zip(self.regressions, self.folds, strict=True):
+        total, total_share = np.zeros(n), 0.0
+        for fit, fold in zip(self.regressions, self.folds, strict=True):
             size = fold[1] - fold[0]
-            share = size if made.root is None else float(np.sum(np.asarray(made.root)[:size]))
-            own = np.asarray(made.averaging(((0, size),)))
-            total[self._order(fold)] += share * own
-            weight += share
-        return total / weight
+            share = size if fit.weights is None else float(np.sum(np.asarray(fit.weights)[:size]))
+            fold_weights = np.asarray(fit.averaging(((0, size),)))
+            total[self._order(fold)] += share * fold_weights
+            total_share += share
+        return total / total_share
 
     def _order(self, fold: tuple[int, int]) -> np.ndarray:
-        """The rows of a fold, then all others."""
+        """The indices of the rows of a fold, followed by all others."""
         start, stop = fold
         return np.r_[start:stop, 0:start, stop : self.folds[-1][1]]

@@ -1,15 +1,15 @@
-r"""Penalised least squares, factorised once, and its fits that leave out one fold each.
+r"""Penalised least squares from one factorisation, and the fits that leave out each fold in turn.
 
-All of it follows from one matrix. With $H$ the columns without a penalty, the intercept's first, $K$ the
-kernel of what has one and $f$ the integrands, the residuals of the fit are $\alpha = P f$,
+Everything follows from one matrix. With $H$ the columns without a penalty, the intercept's first, $K$ the
+kernel of the penalised terms and $f$ the integrands, the residuals of the fit are $\alpha = P f$,
 
 $$ P = A A^\top - B B^\top, \qquad A = C^{-\top}, \quad C C^\top = K / \lambda + 1, \quad C^{-1} H = Q R,
    \quad B = A Q . $$
 
-Leaving out the rows of a fold $F$ is as if each of them had an indicator of its own among the columns, so the
-error of the prediction on them is $e_F = P_{FF}^{-1} \alpha_F$, and the intercept $c = \tau^\top f$ becomes
-$c - \tau_F^\top e_F$. Rows that belong to no fold are fitted to by every fit. Without a kernel $C$ is 1, and
-features with a penalty are columns with rows of the penalty's root below them.
+Leaving out the rows of a fold $F$ amounts to adding an indicator column for each of them, so the error of the
+prediction on them is $e_F = P_{FF}^{-1} \alpha_F$, and the intercept $c = \tau^\top f$ becomes
+$c - \tau_F^\top e_F$. Rows that belong to no fold are used by every fit. Without a kernel $C$ is 1, and
+features with a penalty are columns with rows of the penalty's factor below them.
 """
 
 from copy import copy
@@ -20,34 +20,32 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from .._linalg import TINY, cholesky, inverse_triangular, namespace, solve_triangular
-from .._types import AnyArray
+from .._numerics import TINY, cholesky, inverse_triangular, namespace, solve_triangular
+from .._types import AnyArray, Values
 
 # where each fold starts and stops among all draws
 type Folds = tuple[tuple[int, int], ...]
 
-DEPENDENT = 1e-11  # of a column's size: if the columns before it leave less of it, it is not used
-SAFE = (
-    1e-3  # what the columns before must leave for normal equations, solved twice, to lose no digits
-)
-SAFER = 0.03  # the same for normal equations that are solved once
-LEVERAGE = 1e-6  # of a direction: if the other folds know less of it, they are fitted to anew
-WEAK = 1e-10  # the penalty of such a direction in a batch, or while jax compiles
+DEPENDENT = 1e-11  # relative residual on the columns before, below which a column is not used
+SAFE = 1e-3  # relative residual above which normal equations, solved twice, lose no digits
+SAFER = 0.03  # relative residual above which normal equations, solved once, lose no digits
+LEVERAGE = 1e-6  # of a direction in the other folds, below which the fit to them is recomputed
+WEAK = 1e-10  # the penalty of such a direction in a batch, or under jax.jit
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What control variates leave of f on draws that they were not fitted to.
+    """The residuals of control variates on held-out draws.
 
     Attributes:
         residual: f - g on every draw, (n, k), g fitted to the other folds.
-        note: how it was fitted.
-        intercepts: of the fits that left out one fold each, (fold, k); None where there is one fit.
-        variance: what the fit expects of the square of each draw's error, (n,), up to one factor for all
-            draws: more for a draw far from the others. None where a solver does not know.
-        folds: where each starts and stops; None where there is one fit.
+        note: how the control variates were fitted.
+        intercepts: of the fits that left out one fold each, (fold, k); None for a single fit.
+        variance: the expected square of each draw's error, (n,), up to a common factor: larger for a draw
+            far from the others. None if the solver does not compute it.
+        folds: where each fold starts and stops; None for a single fit.
         unseen: the variance of the mean that the residuals do not show, (k,); None for none.
-        reason: why the residuals have no honest standard error; None where they have one.
+        reason: why the residuals give no valid standard error; None if they do.
     """
 
     residual: AnyArray
@@ -69,26 +67,26 @@ class Coefficients:
     kernel: AnyArray | None
 
     def of(self, some: slice) -> "Coefficients":
-        """Those of some integrands."""
+        """Select the fits of some integrands."""
         kernel = None if self.kernel is None else self.kernel[..., some]
         columns, features = self.columns[..., some], self.features[..., some]
         return Coefficients(self.intercept[..., some], columns, features, kernel)
 
 
 class Regression:
-    r"""Penalised weighted least squares, factorised once.
+    r"""Penalised weighted least squares from one factorisation.
 
-    $$ \min_{c, b, g}\; \sum_i v_i (f_i - c - h_i b - g_i)^2 + \lambda \|g\|^2 $$
+    $$ \min_{c, b, g}\; \sum_i w_i^2 (f_i - c - h_i b - g_i)^2 + \lambda \|g\|^2 $$
 
-    It is solved in the space of draws if there is a kernel, and in that of coefficients otherwise. All
-    arrays are NumPy's or all are jax's, and may have leading axes for as many regressions of one shape.
+    It is solved in dual form if there is a kernel, and in primal form otherwise. Arrays are all NumPy's or
+    all jax's, and may have leading axes for a batch of regressions of the same shape.
 
     Args:
-        columns: $h$ without a penalty, (n, q); the intercept's is added.
-        kernel: the matrix of $\langle k_i, k_j \rangle$ that $g$ is made of, (n, n).
-        features: columns of $g$ with the sum of squares of its coefficients for its norm, (n, p).
+        columns: $h$ without a penalty, (n, q); the intercept's column is added.
+        kernel: the kernel matrix $\langle k_i, k_j \rangle$ of $g$, (n, n).
+        features: the columns of $g$, whose norm is then that of its coefficients, (n, p).
         penalty: $\lambda$.
-        weights: $v$ of the rows, (n,).
+        weights: $w$ of the rows, (n,): importance weights, squared as in the variance of a weighted mean.
 
     >>> x = np.linspace(-1.0, 1.0, 20)[:, None]
     >>> held = Regression(x).leave_out(3 * x + 1, ((0, 10), (10, 20)))
@@ -104,54 +102,58 @@ class Regression:
         penalty: float | AnyArray = 1.0,
         weights: Float[AnyArray, " n"] | None = None,
     ):
-        given = next(one for one in (columns, features, kernel) if one is not None)
+        template = next(array for array in (columns, features, kernel) if array is not None)
         xp = namespace(columns, features, kernel)
-        ones = xp.ones((*given.shape[:-1], 1), dtype=given.dtype)
-        self.weights = weights
-        self.root = None if weights is None else xp.sqrt(xp.asarray(weights))
-        self.penalty = penalty
-        self.free = 1 if columns is None else 1 + columns.shape[-1]
-        parts = [ones, *(one for one in (columns, features) if one is not None)]
-        matrix = scaled(xp.concat(parts, axis=-1), self.root)
-        self.factor = None if kernel is None else _kernel_factor(kernel, penalty, self.root)
-        # what regressions of the same kernel with other columns need as well: see `first`
+        ones = xp.ones((*template.shape[:-1], 1), dtype=template.dtype)
+        self.weights: AnyArray | None = None if weights is None else xp.asarray(weights)
+        self.penalty: float | AnyArray = penalty
+        self.free: int = 1 if columns is None else 1 + columns.shape[-1]
+        parts = [ones, *(array for array in (columns, features) if array is not None)]
+        matrix = scaled(xp.concat(parts, axis=-1), self.weights)
+        self.factor: AnyArray | None = (
+            None if kernel is None else _kernel_factor(kernel, penalty, self.weights)
+        )
+        # a cache shared with regressions on the same kernel with fewer columns: see `first`
         self.shared: dict[str, Any] = {}
-        self.known: _Blocks | None = None  # of the folds that were asked for last
+        self.known: _Blocks | None = None  # of the last folds used
         if self.factor is not None:
             matrix = solve_triangular(self.factor, matrix)
-        held = None if features is None else (self.free, penalty)
-        self.basis, self.upper, self.sound = orthonormal(matrix, held)
+        penalised = None if features is None else (self.free, penalty)
+        self.basis: AnyArray
+        self.upper: AnyArray
+        self.sound: AnyArray
+        self.basis, self.upper, self.sound = orthonormal(matrix, penalised)
 
     def first(self, count: int) -> "Regression":
-        """The same with the first columns only, the intercept's among them: nothing is factorised."""
-        made = copy(self)
+        """Restrict the regression to the first columns, intercept included, without a new factorisation."""
+        view = copy(self)
         for name in ("tau", "_first_row"):
-            vars(made).pop(name, None)
-        made.basis, made.upper, made.free = self.basis[:, :count], self.upper[:count, :count], count
-        made.pushed, made.known = self.pushed[:, :count], None
-        return made
+            vars(view).pop(name, None)
+        view.basis, view.upper, view.free = self.basis[:, :count], self.upper[:count, :count], count
+        view.pushed, view.known = self.pushed[:, :count], None
+        return view
 
     def solve(self, f: AnyArray) -> Coefficients:
         """Fit to all rows: f is (n, k)."""
         xp = namespace(f, self.basis)
         y, centre = self._centring(f)
         white = y if self.factor is None else solve_triangular(self.factor, y)
-        along = self.basis.mT @ white
-        w = _solve_upper(self.upper, along)
+        projection = self.basis.mT @ white
+        w = _solve_upper(self.upper, projection)
         kernel = None
         if self.factor is not None:
-            alpha = solve_triangular(self.factor, white - self.basis @ along, transposed=True)
-            kernel = scaled(alpha, self.root) / xp.asarray(self.penalty)
+            alpha = solve_triangular(self.factor, white - self.basis @ projection, transposed=True)
+            kernel = scaled(alpha, self.weights) / xp.asarray(self.penalty)
         intercept = w[..., 0, :] + centre[..., 0, :]
         return Coefficients(intercept, w[..., 1 : self.free, :], w[..., self.free :, :], kernel)
 
     def leave_out(self, f: AnyArray, folds: Folds, expected: bool = True) -> HeldOut:
-        """The residuals on every draw of the fit that left its fold out.
+        """Compute the held-out residual of every draw, from the fit without its fold.
 
         Args:
             f: the integrands, (n, k).
-            folds: the first rows, one after the other. Rows after them are held out by none.
-            expected: whether the expected variance of each residual is wanted too.
+            folds: consecutive blocks of the first rows. Rows after them are never held out.
+            expected: whether to compute the expected variance of each residual too.
         """
         y, centre = self._centred(f)
         stop, tau = folds[-1][1], self.tau[..., None]
@@ -159,40 +161,42 @@ class Regression:
         blocks = self._blocks(folds)
         error = blocks.errors(alpha, y)
         intercepts = intercept - fold_sums(tau[..., :stop, :] * error, folds)
-        residual = unscaled(error, self._root(folds)) + per_draw(intercepts, folds) + centre
+        residual = unscaled(error, self._held_out(folds)) + per_draw(intercepts, folds) + centre
         variance = blocks.diagonal() if expected else None
         if variance is not None and self.weights is not None:
-            variance = variance / self.weights[:stop]
+            variance = variance / self.weights[:stop] ** 2
         return HeldOut(residual, "", intercepts + centre, variance, folds)
 
     def without_each(self, f: AnyArray, folds: Folds) -> list[Coefficients]:
-        """The fits that leave out one fold each: those to f with the fold's predictions in its place."""
+        """Compute the fit without each fold, by fitting f with held-out predictions in place of the fold."""
         xp = namespace(f, self.basis)
         y, _ = self._centred(f)
-        error = unscaled(self._blocks(folds).errors(self._residuals(y)[0], y), self._root(folds))
+        error = unscaled(
+            self._blocks(folds).errors(self._residuals(y)[0], y), self._held_out(folds)
+        )
         pad = xp.concat([error, xp.zeros_like(xp.asarray(f))[error.shape[-2] :]])
         row = xp.arange(f.shape[-2])[:, None]
         inside = [(row >= start) & (row < stop) for start, stop in folds]
-        together = self.solve(xp.concat([f - xp.where(one, pad, 0.0) for one in inside], axis=-1))
+        fits = self.solve(xp.concat([f - xp.where(mask, pad, 0.0) for mask in inside], axis=-1))
         k = f.shape[-1]
-        return [together.of(slice(i * k, (i + 1) * k)) for i in range(len(folds))]
+        return [fits.of(slice(i * k, (i + 1) * k)) for i in range(len(folds))]
 
-    def _root(self, folds: Folds) -> AnyArray | None:
-        """The roots of the rows that belong to folds."""
-        return None if self.root is None else self.root[: folds[-1][1]]
+    def _held_out(self, folds: Folds) -> AnyArray | None:
+        """The weights of the rows that belong to folds."""
+        return None if self.weights is None else self.weights[: folds[-1][1]]
 
     def averaging(self, folds: Folds) -> AnyArray:
         r"""The weights $w$ with which the mean of the held-out residuals is $w^\top f$: (n,).
 
-        Where rows have weights $v$, the mean is that with weights $\sqrt v$.
+        Where rows have weights, the mean is weighted by them.
         """
         xp = namespace(self.basis)
         n = folds[-1][1]
         share = xp.ones(n, dtype=self.tau.dtype)
-        if self.root is not None:
-            share = self.root[:n] / xp.mean(self.root[:n])
+        if self.weights is not None:
+            share = self.weights[:n] / xp.mean(self.weights[:n])
         count = per_draw(fold_sums(share[:, None], folds), folds)[:, 0]
-        error = share if self.root is None else share / self.root[:n]
+        error = share if self.weights is None else share / self.weights[:n]
         right = ((error - count * self.tau[:n]) / n)[:, None]
         blocks = self._blocks(folds)
         z = blocks.solve(right)
@@ -205,11 +209,11 @@ class Regression:
             weights[start:stop] += right[start:stop]
             others = np.r_[:start, stop : len(weights)]
             weights[others] -= predictor[:, : len(others)].T @ right[start:stop]
-        return scaled(weights, self.root)[:, 0]
+        return scaled(weights, self.weights)[:, 0]
 
     @cached_property
     def tau(self) -> AnyArray:
-        """The weights of the intercept of the fit to all rows, in units of the scaled rows."""
+        """The weights of the scaled rows in the intercept of the fit to all rows."""
         return (self.pushed @ self._first_row[..., None])[..., 0]
 
     @cached_property
@@ -223,50 +227,50 @@ class Regression:
 
     @cached_property
     def pushed(self) -> AnyArray:
-        """B of P = A A' - B B'."""
+        """The matrix B of P = A A' - B B'."""
         if self.factor is None:
             return self.basis
         return solve_triangular(self.factor, self.basis, transposed=True)
 
     def _whitened(self, y: AnyArray) -> AnyArray:
-        """$C^{-1} y$, kept for the regressions that share the kernel while they are asked for the same y."""
-        known = self.shared.get("whitened")
-        if known is None or known[0] is not y:
-            known = self.shared["whitened"] = (y, solve_triangular(self.factor, y))
-        return known[1]
+        """Compute $C^{-1} y$, cached for all regressions that share the kernel while y is the same."""
+        cached = self.shared.get("whitened")
+        if cached is None or cached[0] is not y:
+            cached = self.shared["whitened"] = (y, solve_triangular(self.factor, y))
+        return cached[1]
 
     def _outer(self, folds: Folds) -> AnyArray:
-        """The blocks of A A' of P = A A' - B B', kept in the same way for the same folds."""
-        known = self.shared.get("outer")
-        if known is None or known[0] != folds:
-            known = self.shared["outer"] = (folds, _outer_blocks(self.factor, folds))
-        return known[1]
+        """The diagonal blocks of A A' in P = A A' - B B', cached while the folds are the same."""
+        cached = self.shared.get("outer")
+        if cached is None or cached[0] != folds:
+            cached = self.shared["outer"] = (folds, _outer_blocks(self.factor, folds))
+        return cached[1]
 
     def _centring(self, f: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """The integrands less their means, their rows scaled, and the means."""
+        """Centre the integrands and scale their rows; also return their means."""
         centre = namespace(f, self.basis).mean(f, axis=-2, keepdims=True)
-        return scaled(f - centre, self.root), centre
+        return scaled(f - centre, self.weights), centre
 
     def _centred(self, f: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """The same, kept in the same way for the same integrands."""
-        known = self.shared.get("centred")
-        if known is None or known[0] is not f:
-            known = self.shared["centred"] = (f, *self._centring(f))
-        return known[1:]
+        """The centred and scaled integrands and their means, cached while the integrands are the same."""
+        cached = self.shared.get("centred")
+        if cached is None or cached[0] is not f:
+            cached = self.shared["centred"] = (f, *self._centring(f))
+        return cached[1:]
 
     def _residuals(self, y: AnyArray, rows: int | None = None) -> tuple[AnyArray, AnyArray]:
-        """P y, of the first rows if there is no kernel, and the intercept of the fit to all, (..., 1, k)."""
+        """Compute P y, of the first rows if there is no kernel, and the fit's intercepts, (..., 1, k)."""
         if self.factor is None:
-            along = self.basis.mT @ y
-            alpha = y[..., :rows, :] - self.basis[..., :rows, :] @ along
+            projection = self.basis.mT @ y
+            alpha = y[..., :rows, :] - self.basis[..., :rows, :] @ projection
         else:
             white = self._whitened(y)
-            along = self.basis.mT @ white
-            alpha = solve_triangular(self.factor, white - self.basis @ along, transposed=True)
-        return alpha, (self._first_row[..., None, :] @ along)
+            projection = self.basis.mT @ white
+            alpha = solve_triangular(self.factor, white - self.basis @ projection, transposed=True)
+        return alpha, (self._first_row[..., None, :] @ projection)
 
     def _blocks(self, folds: Folds) -> "_Blocks":
-        """Those of P, kept: further integrands cost a few products."""
+        """The blocks of P, cached, so that further integrands cost a few products."""
         if self.known is None or self.known.folds != folds:
             self.known = self._made_blocks(folds)
         return self.known
@@ -279,11 +283,10 @@ class Regression:
         return blocks
 
     def _predictor(self, start: int, stop: int) -> AnyArray:
-        """What the fit to the rows of the other folds predicts, as a matrix applied to those rows.
+        """The matrix that maps the rows outside a fold to their predictions of the fold.
 
-        Of all coefficients that fit them equally well, the smallest are taken, in units of the
-        columns' sizes: a column of which they know nothing has coefficient 0. Rows of the penalty
-        come last.
+        Of all coefficients that fit equally well, the smallest are taken, in units of the columns'
+        sizes: a column that vanishes outside the fold has coefficient 0. Rows of the penalty come last.
         """
         columns = self.basis @ self.upper
         p = columns.shape[1]
@@ -297,15 +300,15 @@ class Regression:
 def orthonormal(
     matrix: AnyArray, penalised: tuple[int, Any] | None = None
 ) -> tuple[AnyArray, AnyArray, Any]:
-    """Q and R of a matrix, and whether no column depends on those before it.
+    """Compute Q and R of a matrix, and whether its columns are linearly independent.
 
-    By normal equations where they are safe, which is fastest, and by reflections otherwise. A
-    column that depends on those before it is not used: that of Q is zero.
+    It uses normal equations where they are accurate, which is fastest, and reflections otherwise. A
+    column that depends on those before it is not used: its column of Q is zero.
 
     Args:
-        matrix: (n, p), with leading axes or without.
-        penalised: the first column that has a penalty, and the penalty: as if below the matrix there
-            were rows of its root, one for each such column.
+        matrix: (..., n, p).
+        penalised: the first column that has a penalty, and the penalty: equivalent to rows of its
+            square root below the matrix, one for each such column.
     """
     xp = namespace(matrix)
     p = matrix.shape[-1]
@@ -317,7 +320,7 @@ def orthonormal(
     ridge = ridge / size**2
     eye = xp.eye(p, dtype=matrix.dtype)
     factor, worst = None, 0.0
-    if xp is np:  # jax may not ask for values while it compiles
+    if xp is np:  # values are not available under jax.jit
         gram = (matrix.mT @ matrix) / (size[..., None] * size[..., None, :])
         factor = cholesky(gram + ridge[..., None, :] * eye)
         worst = float(np.min(np.linalg.diagonal(factor)))  # NaN where there is no factor
@@ -325,8 +328,8 @@ def orthonormal(
         inverse = inverse_triangular(factor).mT
         basis, upper = matrix @ (inverse / size[..., None]), factor.mT
         if worst < SAFER:
-            again = cholesky(basis.mT @ basis + inverse.mT @ (ridge[..., None] * inverse))
-            basis, upper = basis @ inverse_triangular(again).mT, again.mT @ upper
+            second = cholesky(basis.mT @ basis + inverse.mT @ (ridge[..., None] * inverse))
+            basis, upper = basis @ inverse_triangular(second).mT, second.mT @ upper
         return basis, upper * size[..., None, :], xp.ones(matrix.shape[:-2], dtype=bool)
     unit = matrix / size[..., None, :]
     if penalised is not None or matrix.shape[-2] < p:
@@ -342,10 +345,10 @@ def orthonormal(
 
 
 def _dependent_last(matrix: AnyArray, used: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Q and R with the columns in their old places, but those that are not used reflected last.
+    """Compute Q and R in the original order of columns, but with unused columns reflected last.
 
-    A column that depends on those before it still takes a direction, which would be missing from the
-    columns that come after it.
+    A column that depends on those before it would still take up a direction, which the columns after it
+    would then lack.
     """
     xp = namespace(matrix)
     order = xp.argsort(~used, axis=-1, stable=True)
@@ -359,13 +362,13 @@ def _dependent_last(matrix: AnyArray, used: AnyArray) -> tuple[AnyArray, AnyArra
 
 @dataclass(frozen=True)
 class _Blocks:
-    r"""The blocks of P, one for each fold, padded to one size, and their inverses.
+    r"""The diagonal blocks of P, one for each fold, padded to one size, and their inverses.
 
-    They are matrices as large as the fold, or, if `inner` is given, as large as the number
-    of columns $B$: $(1 - B B^\top)^{-1} = 1 + B (1 - B^\top B)^{-1} B^\top$.
+    They are as large as the fold or, if `inner` is given, as the number of columns of $B$:
+    $(1 - B B^\top)^{-1} = 1 + B (1 - B^\top B)^{-1} B^\top$.
 
-    A fold that alone knows a direction has no inverse. There `refits` has the predictor from the other
-    rows; in a batch, or while jax compiles, a weak penalty makes the error in that direction y itself.
+    If a direction occurs in one fold only, its block has no inverse. Then `refits` has the predictor from the
+    other rows; in a batch, or under jax.jit, a weak penalty makes the error in that direction y itself.
     """
 
     matrix: AnyArray  # (..., fold, size, size)
@@ -376,7 +379,7 @@ class _Blocks:
     refits: dict[tuple[int, int], AnyArray] = field(default_factory=dict)
 
     def errors(self, alpha: AnyArray, y: AnyArray) -> AnyArray:
-        """The errors of the predictions on all folds, one below the other, from the residuals of all rows."""
+        """Compute the held-out errors of all folds, (..., n, k), from the residuals of the full fit."""
         if self.weak is not None:
             stop = self.folds[-1][1]
             alpha = alpha[..., :stop, :] + per_draw(self.weak, self.folds) * y[..., :stop, :]
@@ -387,7 +390,7 @@ class _Blocks:
         return error
 
     def solve(self, right: AnyArray) -> AnyArray:
-        """The inverses applied to the rows of the folds."""
+        """Apply the inverse of each block to the rows of its fold."""
         right = fold_rows(right, self.folds)
         if self.inner is None:
             return unfolded(self._inverted(right), self.folds)
@@ -395,31 +398,31 @@ class _Blocks:
         return unfolded(error, self.folds)
 
     def _inverted(self, right: AnyArray) -> AnyArray:
-        many = isinstance(right, np.ndarray) and right.ndim > 3
-        if many:  # regressions, for few integrands
+        is_batch = isinstance(right, np.ndarray) and right.ndim > 3
+        if is_batch:  # many regressions with few integrands each
             return np.linalg.solve(self.matrix, right)
         return self.inverse.mT @ (self.inverse @ right)
 
     @cached_property
     def inverse(self) -> AnyArray:
-        """Those of the factors."""
+        """The inverses of the triangular factors of the blocks."""
         return inverse_triangular(self.factor)
 
     def diagonal(self) -> AnyArray:
         """The diagonals of the blocks' inverses, one below the other: (..., n)."""
         xp = namespace(self.inverse)
         if self.inner is None:
-            found = xp.sum(self.inverse**2, axis=-2)
+            values = xp.sum(self.inverse**2, axis=-2)
         else:
-            found = 1 + xp.sum((self.inner @ self.inverse.mT) ** 2, axis=-1)
-        found = unfolded(found[..., None], self.folds)[..., 0]
+            values = 1 + xp.sum((self.inner @ self.inverse.mT) ** 2, axis=-1)
+        values = unfolded(values[..., None], self.folds)[..., 0]
         for (start, stop), predictor in self.refits.items():
-            found[start:stop] = 1 + np.sum(predictor**2, axis=1)
-        return found
+            values[start:stop] = 1 + np.sum(predictor**2, axis=1)
+        return values
 
 
 def _kernel_blocks(outer: AnyArray, pushed: AnyArray, folds: Folds) -> _Blocks:
-    """Those of P = A A' - B B', from those of A A'."""
+    """Compute the blocks of P = A A' - B B' from those of A A'."""
     xp = namespace(outer)
     b = fold_rows(pushed, folds)
     block = outer - b @ b.mT
@@ -432,7 +435,7 @@ def _kernel_blocks(outer: AnyArray, pushed: AnyArray, folds: Folds) -> _Blocks:
 
 
 def _outer_blocks(factor: AnyArray, folds: Folds) -> AnyArray:
-    """The blocks of A A' with A the transposed inverse of a lower triangular factor."""
+    """Compute the blocks of A A', with A the transposed inverse of a lower triangular factor."""
     inverse = inverse_triangular(factor)
     if not isinstance(inverse, np.ndarray):
         rows = fold_rows(inverse.T, folds)
@@ -440,37 +443,39 @@ def _outer_blocks(factor: AnyArray, folds: Folds) -> AnyArray:
     size = max(stop - start for start, stop in folds)
     blocks = np.zeros((len(folds), size, size))
     for block, (start, stop) in zip(blocks, folds, strict=True):
-        column = inverse[start:, start:stop]  # nothing above the diagonal
+        column = inverse[start:, start:stop]  # zero above the diagonal
         block[: stop - start, : stop - start] = column.T @ column
     return blocks
 
 
 def _column_blocks(basis: AnyArray, folds: Folds) -> tuple[_Blocks, list[int]]:
-    """Those of P = 1 - Q Q', by the smaller of two matrices, and the folds to be fitted to anew."""
+    """Compute the blocks of P = 1 - Q Q' in primal or dual form, and the folds that need a refit."""
     xp = namespace(basis)
-    own = fold_rows(basis, folds)
-    size, p = own.shape[-2:]
-    outer = own if size <= p else own.mT
-    left = xp.eye(min(size, p), dtype=own.dtype) - outer @ outer.mT
-    factor = cholesky(left)
-    safe = xp.min(xp.linalg.diagonal(factor), axis=-1) > LEVERAGE  # not if it is NaN
+    rows = fold_rows(basis, folds)
+    size, p = rows.shape[-2:]
+    outer = rows if size <= p else rows.mT
+    complement = xp.eye(min(size, p), dtype=rows.dtype) - outer @ outer.mT
+    factor = cholesky(complement)
+    safe = xp.min(xp.linalg.diagonal(factor), axis=-1) > LEVERAGE  # False for NaN
     weak = None
     if xp is not np or not safe.all():
         weak = xp.where(safe, 0.0, WEAK)[..., None]
-        left = left + weak[..., None] * xp.eye(left.shape[-1], dtype=left.dtype)
-        factor = cholesky(left)
-    alone = xp is np and basis.ndim == 2
-    inner = None if size <= p else own
-    blocks = _Blocks(left, factor, inner, weak, folds)
-    return blocks, np.flatnonzero(~safe).tolist() if alone else []
+        complement = complement + weak[..., None] * xp.eye(
+            complement.shape[-1], dtype=complement.dtype
+        )
+        factor = cholesky(complement)
+    single = xp is np and basis.ndim == 2
+    inner = None if size <= p else rows
+    blocks = _Blocks(complement, factor, inner, weak, folds)
+    return blocks, np.flatnonzero(~safe).tolist() if single else []
 
 
-def _kernel_factor(kernel: AnyArray, penalty: Any, root: AnyArray | None) -> AnyArray:
-    """C of C C' = K / penalty + 1, the rows scaled, with what rounding needs on the diagonal."""
+def _kernel_factor(kernel: AnyArray, penalty: Any, weights: AnyArray | None) -> AnyArray:
+    """Compute C of C C' = K / penalty + 1 for scaled rows, with a larger diagonal if rounding needs it."""
     xp = namespace(kernel)
     matrix = kernel / penalty
-    if root is not None:
-        matrix = matrix * root[:, None] * root
+    if weights is not None:
+        matrix = matrix * weights[:, None] * weights
     diagonal = xp.linalg.diagonal(matrix)
     shift = xp.maximum(xp.asarray(1.0, dtype=matrix.dtype), TINY * xp.sum(diagonal))
     if xp is np:
@@ -484,18 +489,18 @@ def _solve_upper(upper: AnyArray, right: AnyArray) -> AnyArray:
     return solve_triangular(upper.mT, right, transposed=True)
 
 
-def scaled(rows: AnyArray, root: AnyArray | None) -> AnyArray:
-    """Every row times its root: (n, p)."""
-    return rows if root is None else root[:, None] * rows
+def scaled(rows: AnyArray, weights: AnyArray | None) -> AnyArray:
+    """Multiply every row by its weight: (n, p)."""
+    return rows if weights is None else weights[:, None] * rows
 
 
-def unscaled(rows: AnyArray, root: AnyArray | None) -> AnyArray:
-    """Every row over its root: (n, p)."""
-    return rows if root is None else rows / root[:, None]
+def unscaled(rows: AnyArray, weights: AnyArray | None) -> AnyArray:
+    """Divide every row by its weight: (n, p)."""
+    return rows if weights is None else rows / weights[:, None]
 
 
 def _places(folds: Folds) -> tuple[np.ndarray, np.ndarray]:
-    """The draws of each fold, and which of them are not padding: (fold, size) each.
+    """The indices of the draws of each fold, and which are not padding: (fold, size) each.
 
     Padding repeats the first draw of the fold.
     """
@@ -514,10 +519,10 @@ def fold_rows(values: AnyArray, folds: Folds) -> AnyArray:
     return namespace(values).where(inside[..., None], values[..., place, :], 0.0)
 
 
-def unfolded(parts: AnyArray, folds: Folds) -> AnyArray:
-    """The rows of all folds one below the other, without the padding: (..., n, k)."""
+def unfolded(blocks: AnyArray, folds: Folds) -> AnyArray:
+    """Stack the rows of all folds one below the other, without the padding: (..., n, k)."""
     _, inside = _places(folds)
-    flat = parts.reshape(*parts.shape[:-3], -1, parts.shape[-1])
+    flat = blocks.reshape(*blocks.shape[:-3], -1, blocks.shape[-1])
     return flat if inside.all() else flat[..., np.flatnonzero(inside), :]
 
 
@@ -527,8 +532,43 @@ def fold_sums(values: AnyArray, folds: Folds) -> AnyArray:
 
 
 def per_draw(values: AnyArray, folds: Folds) -> AnyArray:
-    """What each fold has, (..., fold, k), at every draw of it: (..., n, k)."""
+    """Repeat the values of each fold, (..., fold, k), for every draw in it: (..., n, k)."""
     return namespace(values).repeat(values, np.diff(np.array(folds), axis=1)[:, 0], axis=-2)
 
 
-__all__ = ["Coefficients", "Folds", "HeldOut", "Regression"]
+def moves(residual: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:
+    r"""Changes of the estimate when each fold is left out, beyond those of an average: (..., fold, k).
+
+    The intercept $c_B$ of the fit without fold $B$ estimates $E f$ too. If the control variate hardly
+    depended on single draws, leaving out $B$ would move it by $-h_B$ with $h_B = \frac{n_B}{n}
+    (\bar r_B - c_B)$, where $\bar r_B$ is the mean of $f - g$ on $B$, and the standard error of that
+    series would be complete. A fit that nearly interpolates depends on the few draws far from the
+    others. Then the series is small on all draws, but the change of the fit,
+
+    $$ u_B = c_B - \bar c + h_B - \bar h , $$
+
+    is not. As in the jackknife, $\sum_B u_B^2$ is the variance that this adds to the estimate.
+
+    Args:
+        residual: f - g on every draw, g fitted to the other folds, (..., n, k).
+        intercepts: $c_B$, (..., fold, k).
+        folds: where each starts and stops.
+    """
+    residual = np.asarray(residual, np.float64)
+    start, stop = np.array(folds).T
+    means = np.add.reduceat(residual, start, axis=-2) / (stop - start)[:, None]
+    return moves_of_means(means, intercepts, folds)
+
+
+def moves_of_means(means: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:
+    r"""Compute `moves` from the means $\bar r_B$ of $f - g$ on each fold, (..., fold, k)."""
+    start, stop = np.array(folds).T
+    share = ((stop - start) / stop[-1])[:, None]
+    intercepts = np.asarray(intercepts, np.float64)
+    moved = intercepts + share * (means - intercepts)
+    return moved - moved.mean(axis=-2, keepdims=True)
+
+
+def instability(residual: Values, intercepts: AnyArray, folds: Folds) -> np.ndarray:
+    r"""The variance $\sum_B u_B^2$ that changes of the fit between folds add to the estimate, (k,)."""
+    return (moves(residual, intercepts, folds) ** 2).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Least squares with few coefficients: the path of an elastic net."""
+"""Sparse least squares: coefficients selected along the path of an elastic net."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -10,40 +10,40 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._linalg import TINY
+from .._numerics import TINY
 from .._require import require
 from .._types import AnyArray, Key
 from ..objectives import AbstractPenalty, MeanSquare, NoPenalty
-from ..working._gather import one_blas_thread
+from ..working import one_blas_thread
 from ._base import AbstractSolver, Problem, Solution, linear_solution
 from ._exact import Term, linear_terms
 
-SMALLEST = 1e-4  # the last penalty of a path, in units of the first, at which nothing is kept
-SWEEPS = 30  # of coordinate descent for a penalty: more of them hardly change what is kept
-NEAR = 1.01  # errors within this factor of the least are as good, and fewer columns are taken
-NOTHING = 1e-20  # squares below this share of those of f are rounding
+SMALLEST = 1e-4  # the last penalty of a path, relative to the first, which keeps no column
+SWEEPS = 30  # of coordinate descent per penalty: more hardly change which columns are kept
+NEAR = 1.01  # errors within this factor of the least count as equal: the fewest columns are kept
+NOTHING = 1e-20  # sums of squares below this fraction of those of f are rounding errors
 
-# scikit-learn's `enet_path`, its share of the lasso given: columns, f, penalties, their products
+# scikit-learn's `enet_path` with `l1_ratio` given: a function of columns, f, penalties and products
 type Path = Callable[..., tuple]
 
 
-class Part(NamedTuple):
-    """Columns on some of the draws, centred, their means, and the products of all pairs."""
+class CentredColumns(NamedTuple):
+    """Centred columns on some of the draws, their means, and the products of all pairs."""
 
     columns: np.ndarray
     mean: np.ndarray
     gram: np.ndarray
-    penalty: np.ndarray  # the matrix of the problem's own
+    penalty: np.ndarray  # the matrix of the problem's own penalty
 
     def kept(self, f: np.ndarray, path: Path, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        """The columns that each penalty of the path keeps, up to half as many as there are draws.
+        """Iterate over the columns that each penalty of the path keeps, at most half the number of draws.
 
-        The first penalty that keeps more is the end. If none does, all columns that are not constant come
-        last, as without a penalty, unless these are more.
+        The path ends at the first penalty that keeps more. If none does, all columns that are not constant
+        come last, as without a penalty, unless there are too many.
         """
         most, cross = len(f) // 2, self.columns.T @ f
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that coordinate descent has not converged
+            warnings.simplefilter("ignore")  # coordinate descent has not converged
             _, coefs, *_ = path(
                 self.columns,
                 f,
@@ -63,24 +63,24 @@ class Part(NamedTuple):
             yield moving
 
     def solve(self, f: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Least squares on some columns, by the products of pairs."""
+        """Solve least squares on the given columns, by normal equations."""
         gram = self.gram[np.ix_(kept, kept)] + self.penalty[np.ix_(kept, kept)]
         floor = TINY * np.trace(gram)
         return np.linalg.solve(gram + floor * np.eye(len(kept)), self.columns[:, kept].T @ f)
 
     def refit(self, f: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """The same by an orthogonal decomposition, to all digits."""
+        """Solve least squares on the given columns to full accuracy, by an orthogonal decomposition."""
         values, vectors = np.linalg.eigh(self.penalty[np.ix_(kept, kept)])
-        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        factor = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         right = np.concatenate([f, np.zeros(len(kept))])
-        return np.linalg.lstsq(np.concatenate([self.columns[:, kept], root]), right)[0]
+        return np.linalg.lstsq(np.concatenate([self.columns[:, kept], factor]), right)[0]
 
 
-def part_of(columns: np.ndarray, penalty: np.ndarray) -> Part:
-    """Some draws of the columns, (n, p)."""
+def part_of(columns: np.ndarray, penalty: np.ndarray) -> CentredColumns:
+    """Centre columns (n, p) and compute the products of their pairs."""
     mean = columns.mean(axis=0)
     centred = np.asfortranarray(columns - mean)
-    return Part(centred, mean, centred.T @ centred, penalty)
+    return CentredColumns(centred, mean, centred.T @ centred, penalty)
 
 
 def sparse_fit(
@@ -91,19 +91,19 @@ def sparse_fit(
     folds: int,
     shares: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The intercepts (k,), and the coefficients (p, k), most of them zero.
+    """Compute the intercepts (k,) and the coefficients (p, k), most of them zero.
 
     Args:
-        features: of each term, (n, p).
+        features: the features of each term, (n, p).
         penalties: the matrix of each term's penalty.
         f: the integrands, (n, k).
-        path: the columns' coefficients at falling penalties.
-        folds: how many blocks of draws are left out in turn.
-        shares: the penalties, in units of the least at which nothing is kept.
+        path: computes the coefficients at decreasing penalties.
+        folds: the number of blocks of draws that are left out in turn.
+        shares: the penalties, in units of the least one that keeps no column.
     """
     from scipy.linalg import block_diag
 
-    raw = np.concatenate([np.asarray(part, np.float64) for part in features], axis=1)
+    raw = np.concatenate([np.asarray(matrix, np.float64) for matrix in features], axis=1)
     size = raw.std(axis=0)
     moves = size > 1e-12 * np.abs(raw).max(axis=0)
     unit = np.where(moves, size, 1.0)
@@ -117,10 +117,10 @@ def sparse_fit(
     squares = np.sum((f - mean_f) ** 2, axis=0)
     for i in np.flatnonzero(slopes > 1e-13 * np.abs(f).max(axis=0)):
         good = errors[:, i] <= NEAR * errors[:, i].min() + NOTHING * squares[i]
-        best, own = int(np.argmax(good)), f[:, i] - mean_f[i]
-        each = list(whole.kept(own, path, shares[: best + 1] * slopes[i]))
-        kept = each[min(best, len(each) - 1)]
-        coef[kept, i] = whole.refit(own, kept)
+        best, target = int(np.argmax(good)), f[:, i] - mean_f[i]
+        supports = list(whole.kept(target, path, shares[: best + 1] * slopes[i]))
+        kept = supports[min(best, len(supports) - 1)]
+        coef[kept, i] = whole.refit(target, kept)
     return mean_f - whole.mean @ coef, coef / unit[:, None]
 
 
@@ -132,46 +132,46 @@ def _errors(
     path: Path,
     alphas: np.ndarray,
 ) -> np.ndarray:
-    """The squares left on a block by fits to the other draws, at each penalty and at none: (.., k)."""
+    """The squared errors on a block of fits to the other draws, at each penalty and at none: (.., k)."""
     inside = np.zeros(len(f), bool)
     inside[block] = True
     train, mean_f = part_of(columns[~inside], penalty), f[~inside].mean(axis=0)
-    known, held, target = f[~inside] - mean_f, columns[inside] - train.mean, f[inside] - mean_f
+    train_f, test, target = f[~inside] - mean_f, columns[inside] - train.mean, f[inside] - mean_f
     errors = np.full((len(alphas) + 1, f.shape[1]), np.inf)
     errors[0] = np.sum(target**2, axis=0)
     for i in np.flatnonzero(alphas[0] > 0):
-        before = np.zeros(0, int)
-        for place, kept in enumerate(train.kept(known[:, i], path, alphas[:, i])):
-            if np.array_equal(kept, before):
-                errors[place, i] = errors[max(place - 1, 0), i]
+        previous = np.zeros(0, int)
+        for step, kept in enumerate(train.kept(train_f[:, i], path, alphas[:, i])):
+            if np.array_equal(kept, previous):
+                errors[step, i] = errors[max(step - 1, 0), i]
                 continue
-            rest = target[:, i] - held[:, kept] @ train.solve(known[:, i], kept)
-            errors[place, i], before = np.sum(rest**2), kept
+            residual = target[:, i] - test[:, kept] @ train.solve(train_f[:, i], kept)
+            errors[step, i], previous = np.sum(residual**2), kept
     return errors
 
 
 class Sparse(AbstractSolver):
-    r"""A few of many coefficients, found by the lasso for each integrand, then least squares on these.
+    r"""Select a few of many coefficients by the lasso for each integrand, then refit by least squares.
 
-    Features are brought to variance one, and
+    Features are scaled to variance one, and
 
     $$ \frac1{2m} \|f - \Psi \theta - c\|^2
        + \alpha \Big( \rho \|\theta\|_1 + \frac{1 - \rho}2 \|\theta\|^2 \Big) $$
 
-    is solved along a path of falling $\alpha$ by scikit-learn. It says which coefficients are not zero;
-    they are found anew without this penalty, and $\alpha$ is the one whose refitted coefficients do best
-    on blocks of consecutive draws that were left out. At most half as many are kept as there are
-    draws. Zero is on the path, and so is every coefficient where draws are enough for it
+    is solved along a path of decreasing $\alpha$ by scikit-learn. This selects the non-zero coefficients,
+    which are refitted without this penalty; the $\alpha$ chosen is the one whose refitted coefficients have
+    the least error on held-out blocks of consecutive draws. The number of coefficients kept is at most half
+    the number of draws. The path starts with no coefficient and, given enough draws, ends with all of them
     (South, Oates, Mira and Drovandi, 2018).
 
-    For families with many coefficients: a polynomial of degree 4 in 10 dimensions has 1,000. It takes
-    one path for each integrand and block, in each fold of `CrossFit`: some tens of times what `Exact`
-    takes. Without a penalty of the problem's own the coefficients that are kept are free.
+    It is for families with many coefficients: a polynomial of degree 4 in 10 dimensions has 1,000. It
+    computes one path per integrand and block, in each fold of `CrossFit`: some tens of times the cost of
+    `Exact`. Unless the problem has its own penalty, the coefficients that are kept have none.
 
     Args:
-        l1_ratio: $\rho$, one for the lasso and less for the elastic net.
-        folds: how many blocks are left out in turn.
-        length: of the path, in values of $\alpha$.
+        l1_ratio: $\rho$, 1 for the lasso and less for the elastic net.
+        folds: the number of blocks that are left out in turn.
+        length: the number of values of $\alpha$ on the path.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 50, 5))
@@ -213,18 +213,18 @@ class Sparse(AbstractSolver):
                 f"{n} draws are too few for {self.folds} blocks of them: give {4 * self.folds} or more, or "
                 "use Exact()."
             )
-        if problem.root is not None:
+        if problem.weights is not None:
             raise ValueError(
                 "Sparse() is for draws of equal weight, and these have importance weights: use Exact() with "
                 "a penalty such as NativeNorm(1e-3)."
             )
-        terms, parts = _features(problem)
-        each = zip(terms, parts, strict=True)
-        penalties = [_quadratic(term, part, problem.x.shape[1]) for term, part in each]
+        terms, features = _features(problem)
+        pairs = zip(terms, features, strict=True)
+        penalties = [_quadratic(term, matrix, problem.x.shape[1]) for term, matrix in pairs]
         shares = np.geomspace(1.0, SMALLEST, self.length) / self.l1_ratio
         f = np.asarray(problem.f, np.float64)
-        with one_blas_thread():  # the systems are small, and threads would wait for each other
-            intercept, coef = sparse_fit(parts, penalties, f, path, self.folds, shares)
+        with one_blas_thread():  # the systems are too small for threads
+            intercept, coef = sparse_fit(features, penalties, f, path, self.folds, shares)
         counts = np.count_nonzero(coef, axis=0)
         kept = (
             f"{counts.min()}"

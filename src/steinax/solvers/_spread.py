@@ -1,4 +1,4 @@
-"""Draws spread over several devices, of one process or of many."""
+"""Solve with the draws spread over several devices, in one process or many."""
 
 from dataclasses import replace
 
@@ -6,29 +6,29 @@ import equinox as eqx
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from .._precision import to_numpy
+from .._numerics import to_numpy
 from .._types import Key, PyTree
 from ._auto import Auto
 from ._base import AbstractSolver, Problem, Solution
 from ._regression import Folds, HeldOut
 
-AXIS = "data"  # of the mesh, along which draws are spread
-ARRAYS = ("residual", "intercepts", "variance", "unseen")  # of what is held out
+AXIS = "data"  # the mesh axis along which draws are spread
+ARRAYS = ("residual", "intercepts", "variance", "unseen")  # the array fields of HeldOut
 
 
 class Spread(AbstractSolver):
-    r"""Another solver, with the draws spread over devices: each holds $n / D$ of them.
+    r"""Run another solver with the draws spread over $D$ devices, $n / D$ on each.
 
     Moments of features, rows of a kernel matrix and batches of draws are computed where their draws
-    are, and summed or collected over devices. The factorisation itself is not spread: every device
+    are, and summed or collected over devices. The factorisation itself is not distributed: every device
     repeats it. Results are the same on every device and in every process, up to rounding.
 
-    Where there are several processes (`jax.distributed.initialize`), each must give the same
-    sample: `gather_chains` makes one of the chains that each of them has.
+    With several processes (`jax.distributed.initialize`), each must pass the same sample:
+    `gather_chains` collects one from the chains of all processes.
 
     Args:
-        solver: what is done with the draws, `Auto()` by default.
-        mesh: of the devices, `jax.make_mesh((4,), ("data",))`, of whatever axes; all by default.
+        solver: the solver to run, `Auto()` by default.
+        mesh: the devices, such as `jax.make_mesh((4,), ("data",))`, with any axes; all by default.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
@@ -44,8 +44,8 @@ class Spread(AbstractSolver):
 
     def solve(self, problem: Problem, key: Key | None = None) -> Solution:
         mesh = self._devices(problem)
-        found = self.solver.solve(_spread(problem, mesh), key)
-        return replace(_collected(found, mesh), note=_note(mesh, found.note))
+        solution = self.solver.solve(_spread(problem, mesh), key)
+        return replace(_collected(solution, mesh), note=_note(mesh, solution.note))
 
     def crossfit(self, problem: Problem, folds: Folds, key: Key | None = None) -> HeldOut:
         mesh = self._devices(problem)
@@ -55,7 +55,7 @@ class Spread(AbstractSolver):
 
     def _devices(self, problem: Problem) -> Mesh:
         devices = jax.devices() if self.mesh is None else self.mesh.devices.ravel()
-        mesh = Mesh(devices, (AXIS,), axis_types=(AxisType.Auto,))  # programs name no shardings
+        mesh = Mesh(devices, (AXIS,), axis_types=(AxisType.Auto,))  # shardings are inferred by jax
         n = problem.x.shape[0]
         if n % mesh.size:
             raise ValueError(
@@ -66,21 +66,21 @@ class Spread(AbstractSolver):
 
 
 def _spread(problem: Problem, mesh: Mesh) -> Problem:
-    """Each device gets its share of the draws."""
+    """Put an equal share of the draws on each device."""
     rows = NamedSharding(mesh, PartitionSpec(AXIS))
-    names = ("x", "score", "f") if problem.root is None else ("x", "score", "f", "root")
+    names = ("x", "score", "f") if problem.weights is None else ("x", "score", "f", "weights")
     draws = {name: jax.device_put(getattr(problem, name), rows) for name in names}
     return replace(problem, **draws)
 
 
-def _collected(found: PyTree, mesh: Mesh) -> PyTree:
-    """What was found, whole, as NumPy arrays of this process."""
-    arrays, others = eqx.partition(found, lambda leaf: isinstance(leaf, jax.Array))
-    whole = NamedSharding(mesh, PartitionSpec())
-    return eqx.combine(to_numpy(jax.jit(_same, out_shardings=whole)(arrays)), others)
+def _collected(tree: PyTree, mesh: Mesh) -> PyTree:
+    """Collect the arrays of a tree from all devices, as NumPy arrays of this process."""
+    arrays, others = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array))
+    replicated = NamedSharding(mesh, PartitionSpec())
+    return eqx.combine(to_numpy(jax.jit(_identity, out_shardings=replicated)(arrays)), others)
 
 
-def _same(tree: PyTree) -> PyTree:
+def _identity(tree: PyTree) -> PyTree:
     return tree
 
 

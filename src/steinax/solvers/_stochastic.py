@@ -1,21 +1,26 @@
-"""Stochastic optimisation: Adam and its like, and Point-SAGA, on whitened coefficients."""
+"""Stochastic optimisation: optax optimisers such as Adam, and Point-SAGA on whitened coefficients."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import solve_triangular
+from jaxtyping import Float
 
-from .._types import AnyArray, Coefficients, Key, Points, Values
-from ..families import AbstractLinearFamily, Landmarks
+from .._types import AnyArray, Coefficients, Key, Points, PyTree, Values
+from ..families import AbstractFamily, AbstractLinearFamily, Landmarks, LinearSum, Sum
+from ..operators import AbstractOperator
 from ._base import (
     AbstractSolver,
     Problem,
-    Root,
     Solution,
+    Training,
+    Weights,
     average,
     centred,
     evaluate,
@@ -24,8 +29,234 @@ from ._base import (
     scaled,
 )
 from ._conjugate_gradient import Wide, nystrom_columns
-from ._exact import Columns, Term, columns, kernel_of, linear_terms, not_quadratic
-from ._training import Optimiser, Plan, adam, train_family
+from ._exact import Term, TermColumns, kernel_of, linear_terms, not_quadratic, term_columns
+
+if TYPE_CHECKING:
+    import optax
+
+    Optimiser = optax.GradientTransformation
+else:
+    Optimiser = Any  # optax is imported when something is trained
+
+
+def log_hyperparameters(family: AbstractFamily) -> PyTree:
+    """The logarithm of every (positive) hyper-parameter of a family, and None for all other leaves.
+
+    An operator's factor is not a hyper-parameter: it may be negative, and the coefficients absorb it.
+    """
+
+    def is_operator(node: PyTree) -> bool:
+        return isinstance(node, AbstractOperator)
+
+    def spec(node: PyTree) -> PyTree:
+        keep = not is_operator(node) and eqx.is_inexact_array(node)
+        return jax.tree.map(lambda _: keep, node) if is_operator(node) else keep
+
+    chosen = jax.tree.map(spec, family, is_leaf=is_operator)
+    hyper = eqx.filter(family, chosen)
+    return jax.tree.map(lambda leaf: jnp.log(jnp.asarray(leaf)), hyper)
+
+
+def with_hyperparameters(family: AbstractFamily, log_hyper: PyTree) -> AbstractFamily:
+    """Replace the hyper-parameters of a family; return it unchanged if none are given."""
+    if log_hyper is None:
+        return family
+    return eqx.combine(jax.tree.map(jnp.exp, log_hyper), family)
+
+
+class Plan(NamedTuple):
+    """Settings that do not change during training, and are compiled in."""
+
+    optimiser: Optimiser
+    batch_size: int
+    steps: int  # in an epoch
+    epochs: int
+    patience: int  # epochs without improvement on the held-out draws before training stops
+    decay: bool  # whether the rate decays to zero along a cosine
+    averaging: bool  # whether the second half's iterates are averaged
+
+
+class Trainable(eqx.Module):
+    """The optimised variables: parameters, intercepts, and logarithms of hyper-parameters."""
+
+    params: PyTree
+    intercept: Float[AnyArray, " k"]
+    log_hyper: PyTree
+
+
+class _Best(NamedTuple):
+    """The best iterate so far, its held-out loss, and the number of epochs since it was found."""
+
+    trainable: Trainable
+    loss: jax.Array
+    age: jax.Array
+    latest: jax.Array  # the loss of the last epoch's own iterate
+
+
+@dataclass(frozen=True, eq=False)  # hashed by identity: jax hashes the functions that it scans
+class _Loop:
+    """The training loop: one step, and one epoch of steps, as functions for `jax.lax.scan`."""
+
+    problem: Problem
+    held_out: Problem
+    rate: jax.Array
+    key: Key
+    plan: Plan
+
+    def step(self, carry: tuple, index: jax.Array) -> tuple[tuple, None]:
+        """Update on a new random batch the iterate, the optimiser's state, and the mean of the iterates."""
+        plan, (trainable, memory, mean) = self.plan, carry
+        total = plan.epochs * plan.steps
+        batch_key = jax.random.fold_in(self.key, index)
+        batch = jax.random.randint(batch_key, (plan.batch_size,), 0, self.problem.x.shape[0])
+        gradient = jax.grad(loss)(trainable, self.problem, self.problem, batch)
+        updates, memory = plan.optimiser.update(gradient, memory, trainable)
+        decay = cosine(index / total) if plan.decay else 1.0
+        trainable = jax.tree.map(lambda p, u: p + self.rate * decay * u, trainable, updates)
+        weight = 1 / jnp.maximum(index - total // 2 + 1, 1)
+        mean = jax.tree.map(lambda m, p: m + weight * (p - m), mean, trainable)
+        return (trainable, memory, mean if plan.averaging else trainable), None
+
+    def epoch(self, carry: tuple, number: jax.Array) -> tuple[tuple, tuple]:
+        """Take as many steps as there are batches, then compute the loss on the held-out draws."""
+        stopped = carry[1].age >= self.plan.patience
+        carry = jax.lax.cond(stopped, lambda c, _: c, self._run, carry, number)
+        return carry, (carry[1].loss, jnp.where(stopped, jnp.nan, carry[1].latest))
+
+    def _run(self, carry: tuple, number: jax.Array) -> tuple:
+        inner, best = carry
+        steps = number * self.plan.steps + jnp.arange(self.plan.steps)
+        inner, _ = jax.lax.scan(self.step, inner, steps)
+        candidate = inner[2]
+        held_out_loss = loss(candidate, self.problem, self.held_out, slice(None))
+        better = held_out_loss < best.loss  # false for NaN
+        chosen = jax.tree.map(lambda a, b: jnp.where(better, a, b), candidate, best.trainable)
+        age = jnp.where(better, 0, best.age + 1)
+        return inner, _Best(chosen, jnp.where(better, held_out_loss, best.loss), age, held_out_loss)
+
+
+@eqx.filter_jit
+def train(
+    problem: Problem,
+    held_out: Problem,
+    start: Trainable,
+    rate: jax.Array,
+    key: Key,
+    plan: Plan,
+) -> tuple[Trainable, jax.Array, jax.Array]:
+    """Train from `start`, and return the best iterate on the held-out draws and two losses by epoch.
+
+    The first is the loss of the best iterate so far, the second that of the iterate of the epoch. Once the
+    loss has not improved for `patience` epochs, the remaining epochs do nothing and the second is NaN.
+    """
+    first = loss(start, problem, held_out, slice(None))
+    best = _Best(start, first, jnp.zeros((), int), first)
+    inner = (start, plan.optimiser.init(cast(Any, start)), start)
+    loop = _Loop(problem, held_out, rate, key, plan)
+    (_, best), losses = jax.lax.scan(loop.epoch, (inner, best), jnp.arange(plan.epochs))
+    return best.trainable, *losses
+
+
+def cosine(fraction: AnyArray) -> jax.Array:
+    """The factor of the learning rate after a fraction of the training: from one to zero."""
+    return 0.5 * (1 + jnp.cos(jnp.pi * fraction))
+
+
+def loss(
+    trainable: Trainable, problem: Problem, data: Problem, batch: AnyArray | slice
+) -> jax.Array:
+    """The penalised loss on a batch of `data`, for a family set up on the draws of `problem`."""
+    family = with_hyperparameters(problem.family, trainable.log_hyper)
+    state = family.setup(problem.x, problem.score)
+    current = replace(data, family=family)
+    return current.loss(state, trainable.params, trainable.intercept, batch)
+
+
+# Adam is run at all these rates, and the best on the held-out draws is kept. Short runs would not do: the
+# noise of a high rate after two epochs differs from that after 25.
+RATES = (1e-3, 3e-3, 1e-2)
+
+
+@cache
+def adam() -> Optimiser:
+    """Adam with clipped gradients, at a learning rate of 1."""
+    import optax
+
+    return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(1.0, b2=0.99))
+
+
+def train_family(
+    problem: Problem, plan: Plan, hold_out: float, train_hyperparameters: bool, key: Key
+) -> Solution:
+    """Train on the first draws, and keep the iterate with the least loss on the last draws.
+
+    Integrands are scaled to mean 0 and variance 1 first. The note names the optimiser.
+    """
+    centre, spread = jnp.mean(problem.f, axis=0), jnp.std(problem.f, axis=0)
+    spread = jnp.where(spread > 0, spread, 1.0)
+    family = problem.family if len(problem.family.terms) == 1 else Sum(problem.family.terms)
+    unit = replace(problem, family=family, f=(problem.f - centre) / spread)
+    n = problem.x.shape[0]
+    cut = n - max(1, round(hold_out * n))
+    fitted, watched = unit.take(np.arange(cut)), unit.take(np.arange(cut, n))
+    init_key, train_key = jax.random.split(key)
+    hyper = log_hyperparameters(family) if train_hyperparameters else None
+    state = family.setup(fitted.x, fitted.score)
+    params = family.init(state, fitted.x, problem.f.shape[1], init_key)
+    start = Trainable(params, jnp.zeros_like(centre), hyper)
+    if plan.optimiser is adam():
+        best, history, training = _train_at_rates(fitted, watched, start, train_key, plan)
+        how = f"Adam at a rate of {RATES[int(training.chosen)]:.2g}"
+    else:
+        best, history, losses = train(fitted, watched, start, jnp.ones(()), train_key, plan)
+        training = Training(losses[None], None, jnp.zeros((), int))
+        how = "the given optimiser"
+    family = with_hyperparameters(family, best.log_hyper)
+    state = family.setup(fitted.x, fitted.score)
+    params = best.params
+    if (
+        plan.optimiser is adam() and problem.objective.is_quadratic
+    ):  # shrinkage assumes squared errors
+        values = evaluate(family, state, params, watched.x, watched.score)
+        spread = spread * _share_to_keep(watched.f, values, watched.weights)
+    params = family.rescale(params, spread)
+    residual = problem.f - evaluate(family, state, params, problem.x, problem.score)
+    if isinstance(problem.family, LinearSum):
+        params, family = jnp.concatenate(params), LinearSum(family.terms)  # type: ignore[arg-type]
+    intercept = average(residual, problem.weights)
+    return Solution(family, state, params, intercept, how, history, training)
+
+
+@eqx.filter_jit
+def _train_at_rates(
+    fitted: Problem, watched: Problem, start: Trainable, key: Key, plan: Plan
+) -> tuple[Trainable, jax.Array, Training]:
+    """Train at all rates; return the best iterate on the held-out draws, its history, and all losses."""
+    rates = jnp.asarray(RATES)
+    iterates, history, losses = jax.vmap(
+        lambda rate: train(fitted, watched, start, rate, key, plan)
+    )(rates)
+    chosen = jnp.argmin(history[:, -1])
+    best = jax.tree.map(lambda leaf: leaf[chosen], iterates)
+    decayed = rates[:, None] * cosine(jnp.arange(plan.epochs) / plan.epochs)
+    return best, history[chosen], Training(losses, decayed, chosen)
+
+
+@jax.jit
+def _share_to_keep(f: Values, g: Values, weights: Weights) -> jax.Array:
+    r"""The factor in [0, 1] by which to shrink each control variate, from held-out draws: (k,).
+
+    It is the slope $s$ of f on g there, less $4 e^2 / s$ with $e$ its standard error (the non-negative
+    garrote): one if g is good, and zero if g may be noise, which would add variance.
+    """
+    f, g = (scaled(values - average(values, weights), weights) for values in (f, g))
+    square = jnp.sum(g**2, axis=0)
+    square = jnp.where(square > 0, square, 1.0)
+    slope = jnp.sum(f * g, axis=0) / square
+    error = jnp.sum((f - slope * g) ** 2, axis=0) / max(f.shape[0] - 2, 1) / square
+    kept = slope - 4 * error / jnp.where(slope > 0, slope, 1.0)
+    return jnp.where(slope > 0, jnp.clip(kept, 0.0, 1.0), 0.0)
+
 
 LANDMARKS = 1000
 
@@ -33,7 +264,7 @@ LANDMARKS = 1000
 class Whitened(eqx.Module):
     r"""A linear problem in coordinates in which its Hessian is the identity.
 
-    The columns $A$ of all terms are centred and turned by $T$, $T^\top (A^\top A + P)\, T / m = 1$
+    The columns $A$ of all terms are centred and multiplied by $T$, $T^\top (A^\top A + P)\, T / m = 1$
     with $T^\top P T / m$ diagonal, so that $\frac1m \|f - A w\|^2 + \frac1m w^\top P w$ becomes
     $\frac1m \|f - Z v\|^2 + \sum_j \gamma_j v_j^2$ with $w = T v$.
     """
@@ -41,8 +272,8 @@ class Whitened(eqx.Module):
     z: AnyArray
     shrink: AnyArray  # gamma
     turn: AnyArray  # T
-    tail: AnyArray  # the mean eigenvalue of what the landmarks leave of the kernel
-    narrow: tuple[Columns | None, ...]  # in the order of the terms; None for a wide one
+    tail: AnyArray  # the mean eigenvalue of the residual kernel
+    narrow: tuple[TermColumns | None, ...]  # in the order of the terms; None for a wide one
     wide: Wide | None
 
 
@@ -52,25 +283,27 @@ def whiten(
     x: Points,
     score: Points,
     tail: AnyArray,
-    root: Root = None,
+    weights: Weights = None,
 ) -> Whitened:
-    """Find the coordinates, from the draws' moments and the landmarks of the wide terms.
+    """Whiten a linear problem, by the moments of the draws and the landmarks of the wide terms.
 
-    Coordinates in which the Hessian is smaller than `tail` are whitened as if it were that.
+    Coordinates in which the Hessian is smaller than `tail` are whitened as if it were `tail`.
     """
     n, dim = x.shape
-    narrow = tuple(None if is_wide(term, n, dim) else columns(term, x, score) for term in terms)
-    parts = [part.matrix for part in narrow if part is not None]
-    holding = [
-        jnp.full(part.matrix.shape[1], 0.0 if term.is_free else 1.0, x.dtype)
-        for term, part in zip(terms, narrow, strict=True)
-        if part is not None
+    narrow = tuple(
+        None if is_wide(term, n, dim) else term_columns(term, x, score) for term in terms
+    )
+    blocks = [columns.matrix for columns in narrow if columns is not None]
+    strengths = [
+        jnp.full(columns.matrix.shape[1], 0.0 if term.is_free else 1.0, x.dtype)
+        for term, columns in zip(terms, narrow, strict=True)
+        if columns is not None
     ]
     if wide is not None:
-        parts.append(wide.matrix)
-        holding.append(jnp.ones(wide.matrix.shape[1], x.dtype))
-    matrix = centred(scaled(jnp.concatenate(parts, axis=1), root), root)
-    penalty = jnp.diag(jnp.concatenate(holding)) / n
+        blocks.append(wide.matrix)
+        strengths.append(jnp.ones(wide.matrix.shape[1], x.dtype))
+    matrix = centred(scaled(jnp.concatenate(blocks, axis=1), weights), weights)
+    penalty = jnp.diag(jnp.concatenate(strengths)) / n
     hessian = matrix.T @ matrix / n + penalty
     floor = 8 * jnp.finfo(hessian.dtype).eps * jnp.trace(hessian)
     factor = jnp.linalg.cholesky(hessian + floor * jnp.eye(len(hessian), dtype=hessian.dtype))
@@ -78,26 +311,30 @@ def whiten(
     inner = solve_triangular(factor, inner.T, lower=True)
     shrink, vectors = jnp.linalg.eigh((inner + inner.T) / 2)
     shrink = jnp.clip(shrink, 0.0, 1.0)
-    # gamma is the penalty's share 1 / m of the Hessian, so this is the Hessian over its floor
+    # gamma is the penalty 1 / m relative to the Hessian, so this is the Hessian relative to its floor
     damp = jnp.minimum(1.0, 1 / (jnp.maximum(shrink, 1e-300) * (n * tail + 1)))
     turn = solve_triangular(factor, vectors, lower=True, trans=1) * jnp.sqrt(damp)
     return Whitened(matrix @ turn, shrink * damp, turn, tail, narrow, wide)
 
 
 def is_wide(term: Term, n: int, dim: int) -> bool:
-    """Whether a term is used through its kernel: it has one, and more coefficients than landmarks."""
+    """Whether a term is used through its kernel: it has one, and no fewer coefficients than landmarks."""
     return term.has_kernel and term.size(dim) >= min(n, LANDMARKS)
 
 
-def rest_of_kernel(
-    wide: Wide | None, x: Points, score: Points, root: Root = None
+def residual_kernel(
+    wide: Wide | None, x: Points, score: Points, weights: Weights = None
 ) -> jax.Array | None:
-    """What the landmarks leave of the wide terms' kernel, centred: (n, n); None if nothing."""
+    """The centred kernel of the wide terms minus its Nyström approximation, (n, n); None if it is zero."""
     if wide is None or x.shape[0] <= LANDMARKS:
         return None
-    rest = kernel_of(wide.terms, x, score, x, score) - wide.matrix @ wide.matrix.T
-    rest = centred(scaled(scaled(rest, root).T, root).T, root)
-    return rest - jnp.mean(rest, axis=1)[:, None] if root is None else centred(rest.T, root).T
+    residual = kernel_of(wide.terms, x, score, x, score) - wide.matrix @ wide.matrix.T
+    residual = centred(scaled(scaled(residual, weights).T, weights).T, weights)
+    return (
+        residual - jnp.mean(residual, axis=1)[:, None]
+        if weights is None
+        else centred(residual.T, weights).T
+    )
 
 
 def coefficients(
@@ -106,56 +343,56 @@ def coefficients(
     score: Points,
     v: Coefficients,
     beta: Values | None,
-    root: Root = None,
+    weights: Weights = None,
 ) -> jax.Array:
-    """The coefficients of all terms, from those of the coordinates and of the kernel's rest."""
+    """Map coefficients of the whitened coordinates and of the residual kernel to those of all terms."""
     w = white.turn @ v
     dual, wide = jnp.zeros((x.shape[0], w.shape[1]), w.dtype), white.wide
     if wide is not None:
-        own = w[-wide.matrix.shape[1] :]
+        wide_coef = w[-wide.matrix.shape[1] :]
         if beta is not None:
-            dual = scaled(centred(beta, root), root)
-            own = own - wide.matrix.T @ dual
-        dual = dual.at[wide.index].add(wide.back @ own)
-    done, used = [], 0
-    others = iter(() if wide is None else wide.terms)
-    for part in white.narrow:
-        if part is None:
-            done.append(next(others).from_dual(x, score, dual))
+            dual = scaled(centred(beta, weights), weights)
+            wide_coef = wide_coef - wide.matrix.T @ dual
+        dual = dual.at[wide.index].add(wide.back @ wide_coef)
+    blocks, offset = [], 0
+    wide_terms = iter(() if wide is None else wide.terms)
+    for columns in white.narrow:
+        if columns is None:
+            blocks.append(next(wide_terms).from_dual(x, score, dual))
         else:
-            width = part.matrix.shape[1]
-            done.append(part.coefficients(w[used : used + width]))
-            used += width
-    return jnp.concatenate(done)
+            width = columns.matrix.shape[1]
+            blocks.append(columns.coefficients(w[offset : offset + width]))
+            offset += width
+    return jnp.concatenate(blocks)
 
 
 def landmarks_of(terms: tuple[Term, ...], x: Points, score: Points) -> Wide | None:
-    """The wide terms, on up to 1,000 landmarks, evenly spaced; None if there are none."""
+    """The Nyström columns of the wide terms on up to 1,000 evenly spaced landmarks, or None without any."""
     n, dim = x.shape
-    chosen = tuple(term for term in terms if is_wide(term, n, dim))
-    if not chosen:
+    wide = tuple(term for term in terms if is_wide(term, n, dim))
+    if not wide:
         return None
-    return nystrom_columns(chosen, x, score, Landmarks(LANDMARKS).choose(n))
+    return nystrom_columns(wide, x, score, Landmarks(LANDMARKS).choose(n))
 
 
-# The step is this many times one over the number of batches. From 1.5 to 6 all problems of
-# the tests converge alike; from 12 some do not.
+# The step length times the number of batches. From 1.5 to 6 all test problems converge equally well; from 12
+# some do not.
 STEP = 5.0
 
 
 class Batches(NamedTuple):
-    """The draws, dealt at random into batches of one size, the last filled up with zeros."""
+    """The draws, divided at random into batches of one size, the last one padded with zeros."""
 
     order: jax.Array  # of the draws
     z: jax.Array  # (batch, draw, r)
     f: jax.Array  # (batch, draw) or (batch, draw, k)
-    visits: jax.Array  # which batch each step takes: all of them, in a new order, every epoch
+    visits: jax.Array  # the batch of each step: every epoch visits all batches, in a new order
     step: AnyArray
-    share: AnyArray  # of the step that falls to one draw of a batch
+    share: AnyArray  # the part of the step due to one draw of a batch
 
 
 def deal(white: Whitened, f: AnyArray, key: Key, batch_size: int, epochs: int) -> Batches:
-    """Deal the draws into batches and decide in which order these are visited."""
+    """Divide the draws into batches at random, and choose the order in which they are visited."""
     n = f.shape[0]
     count = -(-n // batch_size)
     first, second = jax.random.split(key)
@@ -167,7 +404,7 @@ def deal(white: Whitened, f: AnyArray, key: Key, batch_size: int, epochs: int) -
         return padded.reshape(count, batch_size, *rows.shape[1:])
 
     keys = jax.random.split(second, epochs)
-    visits = jax.vmap(lambda one: jax.random.permutation(one, count))(keys).ravel()
+    visits = jax.vmap(lambda epoch_key: jax.random.permutation(epoch_key, count))(keys).ravel()
     step = jnp.minimum(0.5, STEP / count)
     return Batches(order, batched(white.z), batched(f), visits, step, step * count / n)
 
@@ -175,24 +412,24 @@ def deal(white: Whitened, f: AnyArray, key: Key, batch_size: int, epochs: int) -
 def point_saga(white: Whitened, f: AnyArray, batches: Batches) -> jax.Array:
     r"""Minimise $\frac1m \|f - Z v\|^2 + \sum_j \gamma_j v_j^2$ (Defazio, 2016).
 
-    It starts from $Z^\top f / m$, which is the minimum itself where the coordinates are exact. A step
-    solves for the residuals of its batch implicitly, so it is stable at any length, and is
-    corrected by the residuals that every batch had when last visited, so its noise dies out.
+    It starts from $Z^\top f / m$, which is the minimum itself if the whitening is exact. A step solves for
+    the residuals of its batch implicitly, so it is stable at any length, and is corrected by the
+    residuals that every batch had when last visited, so its noise vanishes.
 
     Args:
         white: the features $Z$, whose Hessian is the identity, and $\gamma$.
-        f: the integrands, centred, (n, k); or (n,) for one, which is faster.
-        batches: of the draws.
+        f: the centred integrands, (n, k); or (n,) for a single one, which is faster.
+        batches: the batches of draws.
     """
     n, size = f.shape[0], batches.z.shape[1]
     inner = jnp.einsum("nir,njr->nij", batches.z, batches.z)
     implicit = jnp.linalg.inv(jnp.eye(size, dtype=f.dtype) + batches.share * inner)
-    keep = 1 - batches.step * _like(white.shrink, f)
+    keep = 1 - batches.step * _broadcast_like(white.shrink, f)
     first = white.z.T @ f / n
     mean = white.z.T @ (f - white.z @ first) / n  # of the stored gradients
 
     def step(carry: tuple, i: jax.Array) -> tuple[tuple, None]:
-        v, mean, fitted = carry  # v has been shrunk and moved along the mean gradient already
+        v, mean, fitted = carry  # v is already shrunk and moved along the mean gradient
         z = batches.z[i]
         change = implicit[i] @ (fitted[i] - z @ v)
         pull = change @ z if f.ndim == 1 else z.T @ change
@@ -205,13 +442,13 @@ def point_saga(white: Whitened, f: AnyArray, batches: Batches) -> jax.Array:
     return jax.lax.scan(step, start, batches.visits)[0][0]
 
 
-def point_saga_with_rest(
-    white: Whitened, rest: AnyArray, f: AnyArray, batches: Batches
+def point_saga_with_kernel(
+    white: Whitened, residual: AnyArray, f: AnyArray, batches: Batches
 ) -> tuple[jax.Array, jax.Array]:
-    r"""The same for $f \approx Z v + R \beta$, with the penalty $\frac1m \beta^\top R \beta$ beside.
+    r"""Run Point-SAGA for $f \approx Z v + R \beta$, with a further penalty $\frac1m \beta^\top R \beta$.
 
-    $R$ is what the landmarks leave of the kernel, and $\beta$ has one entry per draw. Its share
-    of the Hessian is taken to be the mean eigenvalue of $R$ beyond the landmarks' span.
+    $R$ is the residual kernel, beyond the landmarks, and $\beta$ has one entry per draw. Its part
+    of the Hessian is approximated by the mean eigenvalue of $R$ outside the landmarks' span.
 
     Returns:
         $v$, and $\beta$ in the order of the draws.
@@ -219,15 +456,15 @@ def point_saga_with_rest(
     n = f.shape[0]
     count, size = batches.z.shape[:2]
     gap = count * size - n
-    rest = jnp.pad(rest[batches.order][:, batches.order], ((0, gap), (0, gap)))
-    rows = rest.reshape(count, size, count * size)
+    residual = jnp.pad(residual[batches.order][:, batches.order], ((0, gap), (0, gap)))
+    rows = residual.reshape(count, size, count * size)
     blocks = jax.vmap(lambda r, i: jax.lax.dynamic_slice(r, (0, i * size), (size, size)))(
         rows, jnp.arange(count)
     )
     tail = 1 / (white.tail + 1 / n)
     inner = jnp.einsum("nir,njr->nij", batches.z, batches.z) + tail * blocks
     implicit = jnp.linalg.inv(jnp.eye(size, dtype=f.dtype) + batches.share * inner)
-    keep = 1 - batches.step * _like(white.shrink, f)
+    keep = 1 - batches.step * _broadcast_like(white.shrink, f)
 
     def step(carry: tuple, i: jax.Array) -> tuple[tuple, None]:
         v, mean, stored, beta = carry
@@ -249,7 +486,7 @@ def point_saga_with_rest(
     return v, jnp.zeros_like(f).at[batches.order].set(beta)
 
 
-def _like(vector: AnyArray, f: AnyArray) -> AnyArray:
+def _broadcast_like(vector: AnyArray, f: AnyArray) -> AnyArray:
     return vector if f.ndim == 1 else vector[:, None]
 
 
@@ -262,16 +499,16 @@ def optax_descent(
     epochs: int,
     averaging: bool,
 ) -> jax.Array:
-    """A whitened linear problem by any optimiser of optax, batches re-drawn for each step.
+    """Solve a whitened linear problem by any optax optimiser, with a new random batch for each step.
 
-    With `averaging` the mean of the second half's iterates comes back, else the last one.
+    Return the mean of the second half's iterates with `averaging`, else the last one.
     """
     n = f.shape[0]
     steps = epochs * -(-n // batch_size)
 
     def loss(v: jax.Array, batch: jax.Array) -> jax.Array:
-        rest = f[batch] - white.z[batch] @ v
-        return jnp.sum(jnp.mean(rest**2, axis=0)) + jnp.sum(white.shrink[:, None] * v**2)
+        residual = f[batch] - white.z[batch] @ v
+        return jnp.sum(jnp.mean(residual**2, axis=0)) + jnp.sum(white.shrink[:, None] * v**2)
 
     def step(carry: tuple, index: jax.Array) -> tuple[tuple, None]:
         v, memory, mean = carry
@@ -287,32 +524,31 @@ def optax_descent(
     return mean if averaging else v
 
 
-# draws up to which what the landmarks leave of a kernel is kept, an array of (n, n)
-WITH_REST = 8192
-POINT_SAGA = ("defazio2016simple",)  # the paper of Point-SAGA
+# draws up to which the residual kernel, an array of (n, n), is kept in memory
+KERNEL_DRAWS = 8192
+POINT_SAGA = ("defazio2016simple",)  # the citation key of Point-SAGA
 
 
 class Stochastic(AbstractSolver):
-    r"""Minibatch stochastic optimisation, for any family: the paper's way.
+    r"""Minibatch stochastic optimisation for any family, as in the paper.
 
-    With no setting at all it finds its own rate. For a linear family it works in coordinates in
-    which the loss is nearly round (whitened by the features' moments on up to 1,000 landmark
-    draws), by Point-SAGA, whose step needs no rate and whose noise dies out. For any other family
-    it is Adam at a few rates side by side, each decayed to zero; the best iterate on held-out draws
-    is kept, and for a quadratic loss as much of each control variate as those draws bear out. So it
-    is too for a linear family with a loss or penalty that is not a quadratic form. Adam sees
-    integrands of mean 0 and variance 1.
+    No learning rate needs to be set. A linear family is fitted by Point-SAGA, which has no rate and whose
+    noise vanishes, in coordinates in which the Hessian is nearly the identity (whitened by the features'
+    moments on up to 1,000 landmark draws). Any other family is trained by Adam at a few rates, each
+    decayed to zero; the best iterate on held-out draws is kept and, for a quadratic loss, each control
+    variate is shrunk as far as those draws suggest. The same applies to a linear family with a loss or
+    penalty that is not a quadratic form. For Adam, integrands are scaled to mean 0 and variance 1.
 
     Args:
-        optimiser: any of optax; its own rate is used as it is.
-        batch_size: draws in a batch. Point-SAGA deals the draws into batches once and visits these
-            in a new order every epoch; otherwise each step draws a batch anew.
-        epochs: how many times as many draws as there are will have been used.
-        precondition: whether a linear family is whitened first; without, the coefficients
-            themselves are trained, as in the paper.
-        averaging: whether the second half's iterates are averaged, where an optimiser is given.
-        hold_out: the share of draws, at the end, that training is stopped by.
-        patience: epochs without a gain on those draws after which a given optimiser stops.
+        optimiser: any optax optimiser; its own rate is used unchanged.
+        batch_size: draws in a batch. Point-SAGA divides the draws into batches once and visits these
+            in a new order every epoch; otherwise each step uses a new random batch.
+        epochs: the number of passes over the draws.
+        precondition: whether a linear family is whitened first; if not, the coefficients themselves
+            are trained, as in the paper.
+        averaging: whether the second half's iterates are averaged, if an optimiser is given.
+        hold_out: the fraction of draws, at the end, held out to choose the best iterate and when to stop.
+        patience: epochs without improvement on those draws after which a given optimiser stops.
         train_hyperparameters: whether kernels' hyper-parameters are trained in the same run.
 
     >>> import numpy as np, steinax as sx
@@ -352,19 +588,19 @@ class Stochastic(AbstractSolver):
         if self._whitens(problem):
             return self._solve_linear(problem, key)
         steps = ceil(problem.x.shape[0] / self.batch_size)
-        own = self.optimiser is None
+        is_adam = self.optimiser is None
         plan = Plan(
             adam() if self.optimiser is None else self.optimiser,
             self.batch_size,
             steps,
             self.epochs,
-            self.epochs if own else self.patience,  # what a falling rate gains comes late
-            decay=own,
-            averaging=self.averaging and not own,
+            self.epochs if is_adam else self.patience,  # a decaying rate improves late
+            decay=is_adam,
+            averaging=self.averaging and not is_adam,
         )
-        found = train_family(problem, plan, self.hold_out, self.train_hyperparameters, key)
-        note = f"stochastic: {self.epochs} epochs of batches of {self.batch_size}, {found.note}"
-        return replace(found, note=note)
+        solution = train_family(problem, plan, self.hold_out, self.train_hyperparameters, key)
+        note = f"stochastic: {self.epochs} epochs of batches of {self.batch_size}, {solution.note}"
+        return replace(solution, note=note)
 
     def _solve_linear(self, problem: Problem, key: Key) -> Solution:
         settings = (self.optimiser, self.batch_size, self.epochs, self.averaging)
@@ -383,26 +619,28 @@ def _whiten_and_descend(
     epochs: int,
     averaging: bool,
 ) -> tuple[jax.Array, jax.Array, tuple]:
-    terms, x, score, root = linear_terms(problem), problem.x, problem.score, problem.root
-    f = scaled(problem.f - average(problem.f, root), root)
-    one = f.shape[1] == 1 and optimiser is None
-    f = f[:, 0] if one else f
+    terms, x, score, weights = linear_terms(problem), problem.x, problem.score, problem.weights
+    f = scaled(problem.f - average(problem.f, weights), weights)
+    is_single = f.shape[1] == 1 and optimiser is None
+    f = f[:, 0] if is_single else f
     wide = landmarks_of(terms, x, score)
-    keep = optimiser is None and len(x) <= WITH_REST
-    rest = rest_of_kernel(wide, x, score, root) if keep else None
-    # the mean eigenvalue of what is left, beyond the span of the landmarks
-    tail = jnp.zeros(()) if rest is None else jnp.trace(rest) / (len(x) * (len(x) - LANDMARKS))
-    white, beta = whiten(terms, wide, x, score, tail, root), None
+    keep = optimiser is None and len(x) <= KERNEL_DRAWS
+    residual = residual_kernel(wide, x, score, weights) if keep else None
+    # the mean eigenvalue of the residual kernel, outside the span of the landmarks
+    tail = (
+        jnp.zeros(()) if residual is None else jnp.trace(residual) / (len(x) * (len(x) - LANDMARKS))
+    )
+    white, beta = whiten(terms, wide, x, score, tail, weights), None
     if optimiser is not None:
         v = optax_descent(white, f, key, optimiser, batch_size, epochs, averaging)
-    elif rest is None:
+    elif residual is None:
         v = point_saga(white, f, deal(white, f, key, batch_size, epochs))
     else:
         batches = deal(white, f, key, batch_size, epochs)
-        v, beta = point_saga_with_rest(white, rest, f, batches)
-        beta = beta[:, None] if one else beta
-    coef = coefficients(white, x, score, v[:, None] if one else v, beta, root)
+        v, beta = point_saga_with_kernel(white, residual, f, batches)
+        beta = beta[:, None] if is_single else beta
+    coef = coefficients(white, x, score, v[:, None] if is_single else v, beta, weights)
     states = tuple(term.state for term in terms)
     state = states if len(problem.family.terms) > 1 else states[0]
     values = evaluate(problem.family, state, coef, x, score)
-    return average(problem.f - values, root), coef, states
+    return average(problem.f - values, weights), coef, states

@@ -1,9 +1,26 @@
-"""Where draws live when that is not all of R^d: each space with its operator, its audit and its family."""
+"""Spaces other than R^d that draws may lie in, with their operators, audits and families."""
 
-from ._binary import Binary
-from ._box import Box
-from ._counts import Counts
-from ._sphere import Sphere
-from ._spherical import SphericalPolynomial
+from ._binary import Binary, Glauber, Hamming, Multilinear, RootDimension, ScalarGlauber
+from ._box import Box, BoxLangevin, WallDistance
+from ._counts import BirthDeath, Counts, Lattice, StandardDeviations, SteinChen
+from ._sphere import Sphere, SphereLangevin, SphericalPolynomial
 
-__all__ = ["Binary", "Box", "Counts", "Sphere", "SphericalPolynomial"]
+__all__ = [
+    "Binary",
+    "BirthDeath",
+    "Box",
+    "BoxLangevin",
+    "Counts",
+    "Glauber",
+    "Hamming",
+    "Lattice",
+    "Multilinear",
+    "RootDimension",
+    "ScalarGlauber",
+    "Sphere",
+    "SphereLangevin",
+    "SphericalPolynomial",
+    "StandardDeviations",
+    "SteinChen",
+    "WallDistance",
+]

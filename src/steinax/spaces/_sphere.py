@@ -1,20 +1,142 @@
+"""The unit sphere with its operator and polynomials."""
+
+from math import comb
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from .._types import AnyArray, Chains
+from .._types import AnyArray, Chains, Point, Points, PyTree
 from ..data import AbstractSpace
-from ..families import AbstractLinearFamily, KernelTranslates
-from ..operators import SphereLangevin
-from ._common import PAIRS, unit_size
-from ._families import (
+from ..families import AbstractLinearFamily, KernelTranslates, check_potentials, layers
+from ..operators import (
+    AbstractOperator,
+    Function,
+    Langevin,
+    PairFunction,
+    ScalarLangevin,
+    along_direction,
+)
+from ._common import (
     DRAWS_PER_CANDIDATE,
     HIGHEST,
+    PAIRS,
     affordable,
     candidates,
     polynomial_and_kernel,
+    unit_size,
 )
-from ._spherical import SphericalPolynomial
 
-UNIT = 1e-6  # by how much the length of a draw may differ from 1
+
+class SphereLangevin(AbstractOperator):
+    r"""The Langevin operator on the unit sphere $S^{d-1}$ in $\mathbb{R}^d$, for fields or potentials.
+
+    With $P = I - x x^\top$ and $|x| = 1$, for any smooth extension of $u$ or $v$ to a neighbourhood,
+
+    $$ \mathcal{L} u = \nabla_{\!S} \cdot P u + P u \cdot \nabla \log \pi
+       = \operatorname{tr}(P\, \partial u) - (d - 1)\, x \cdot u + P u \cdot \nabla \log \pi , $$
+
+    and $\mathcal{L} v$ is that of $u = \nabla v$: the Laplace-Beltrami operator and a drift,
+    $\Delta_S v = \Delta v - x^\top \nabla^2 v\, x - (d - 1)\, x \cdot \nabla v$. There is no boundary, so
+    the mean is zero for every smooth density with respect to the surface.
+
+    Args:
+        on_fields: whether it acts on vector fields rather than on potentials.
+
+    >>> x = jnp.array([0.6, 0.8, 0.0])
+    >>> operator = SphereLangevin(on_fields=False)
+    >>> round(float(operator(lambda x: x[0], x, jnp.zeros(3))), 6)  # of the uniform: -2 x
+    -1.2
+    """
+
+    on_fields: bool = eqx.field(static=True, default=True)
+
+    @property
+    def acts_on_fields(self) -> bool:
+        return self.on_fields
+
+    @property
+    def domain(self) -> str:
+        return "the sphere"
+
+    def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
+        def radial_derivative(z):
+            return along_direction(u, z, x)[1]
+
+        drift = _drift(x, score)
+        if self.on_fields:
+            return Langevin()(u, x, drift) - radial_derivative(x) @ x
+        return ScalarLangevin()(u, x, drift) - along_direction(radial_derivative, x, x)[1]
+
+    def representer(self, kernel: PairFunction, y: Point, score: Point) -> Function:
+        if not self.on_fields:
+            return lambda x: self(lambda z: kernel(x, z), y, score)
+        drift = _drift(y, score)
+
+        def field(x):
+            value, gradient = jax.value_and_grad(kernel, argnums=1)(x, y)
+            return _tangential(y, gradient) + value * drift
+
+        return field
+
+
+def _drift(x: Point, score: Point) -> jax.Array:
+    """Compute the drift of the operator: the tangential score and a curvature term."""
+    return _tangential(x, score) - (x.shape[-1] - 1) * x
+
+
+def _tangential(x: Point, vector: Point) -> jax.Array:
+    """Project a vector onto the tangent space at x."""
+    return jnp.asarray(vector - (x @ vector) * x)
+
+
+class SphericalPolynomial(AbstractLinearFamily):
+    r"""Polynomials of total degree at most `degree` on the sphere, without linear dependence.
+
+    As $|x|^2 = 1$, a monomial is a sum of monomials two degrees higher, and the features of `Polynomial` are
+    linearly dependent. The monomials of the two highest degrees span the same functions; one of even degree
+    is omitted, because those of even degree span a constant. There remain as many functions as there are
+    spherical harmonics of degrees 1 to `degree`.
+
+    Args:
+        degree: the highest total degree, 1 or more.
+        operator: `SphereLangevin(on_fields=False)`.
+
+    >>> SphericalPolynomial(4).size(None, 3)  # (4 + 1)^2 - 1 harmonics
+    24
+    """
+
+    degree: int = eqx.field(static=True, default=2)
+    operator: AbstractOperator = eqx.field(default_factory=lambda: SphereLangevin(on_fields=False))
+
+    def __check_init__(self) -> None:
+        if self.degree < 1:
+            raise ValueError(f"SphericalPolynomial({self.degree}): the degree must be 1 or more.")
+        check_potentials(self)
+
+    def setup(self, x: Points, score: Points) -> None:
+        return None
+
+    def size(self, state: PyTree, dim: int) -> int:
+        return sum(comb(dim + j - 1, j) for j in (self.degree, self.degree - 1)) - 1
+
+    def basis(self, state: PyTree, x: Point) -> jax.Array:
+        values, scaled = x, [jnp.ones(1, x.dtype), x]
+        for layer in layers(x.shape[0], self.degree):
+            values = values[layer.parent] * x[layer.last]
+            scaled.append(values * jnp.asarray(layer.norm, x.dtype))
+        lower, upper = scaled[-2:]
+        if self.degree % 2 == 0:
+            return jnp.concatenate([lower, upper[1:]])
+        return jnp.concatenate([lower[1:], upper])
+
+    @property
+    def is_parametric(self) -> bool:
+        return True
+
+
+UNIT = 1e-6  # tolerance on the length of a draw, which must be 1
 
 
 class Sphere(AbstractSpace):
@@ -47,8 +169,8 @@ class Sphere(AbstractSpace):
     def check(self, draws: Chains) -> None:
         if draws.shape[2] < 2:
             raise ValueError(
-                "Sphere: draws of one component: give unit vectors with all their components; for an angle "
-                "give its cosine and sine."
+                "Sphere: the draws have one component: give unit vectors with all their components; for an "
+                "angle give its cosine and sine."
             )
         off = np.abs(np.linalg.norm(draws, axis=2) - 1.0)
         if (off > UNIT).any():
@@ -58,7 +180,7 @@ class Sphere(AbstractSpace):
             )
 
     def identities(self, draws: Chains, scores: Chains) -> AnyArray:
-        r"""$E[\mathcal{L} v] = 0$ for $v = x_i$ and $v = x_i x_j$, in units of their size.
+        r"""Compute series of mean zero, $\mathcal{L} x_i$ and $\mathcal{L} x_i x_j$, of root mean square 1.
 
         $\mathcal{L} x_i = t_i - (d - 1) x_i$ and $\mathcal{L} x_i x_j = 2 \cdot 1_{i = j} - 2 d\, x_i x_j
         + x_i t_j + x_j t_i$, with $t$ the tangential scores.

@@ -1,4 +1,4 @@
-"""The table people know from ArviZ, with the controlled numbers in it and the plain ones beside them."""
+"""ArviZ's summary table with controlled estimates, and the plain ones for comparison."""
 
 from ._render import render
 from ._summary import summary

@@ -1,4 +1,4 @@
-"""The table of a summary: digits, lines below it, data frames."""
+"""Printing of a summary: digits, the table with its caption, and the output formats."""
 
 import shutil
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-MOST = 10  # significant digits: who needs more takes the number itself
-FINEST = 1e-10  # of a standard deviation: the same, for a mean near zero
-VERIFIED = "scores_verified"  # an attribute of the table: whether digits may rest on the scores
+MOST = 10  # significant digits shown; the frame itself holds all digits
+FINEST = 1e-10  # of a standard deviation: the last digit shown, for a mean near zero
+VERIFIED = "scores_verified"  # attribute of the table: whether digits may rely on the scores
 PAIRS = {
     "mean": "mcse_mean",
     "sd": "mcse_sd",
@@ -26,11 +26,11 @@ PAIRS = {
 
 
 def formatted(frame: "pandas.DataFrame") -> dict[str, dict[str, str]]:
-    """How each number is shown, by column and row.
+    """Format every number of a summary, by column and row.
 
     An error has two significant digits, a mean or standard deviation as many places as twice its error;
-    ArviZ stops at six significant digits, which is too early for controlled numbers, and here it is ten.
-    R-hat has two places, effective sample sizes none, and all else what ArviZ's `stats.round_to` says.
+    the limit is ten significant digits, because ArviZ's six are too few for controlled estimates.
+    R-hat has two places, effective sample sizes none, and other columns follow ArviZ's `stats.round_to`.
 
     Args:
         frame: the table, a row for each parameter.
@@ -54,7 +54,7 @@ def formatted(frame: "pandas.DataFrame") -> dict[str, dict[str, str]]:
         elif column.startswith("ess"):
             cells = list(map(count, numbers))
         elif column == "worth":
-            cells = list(map(times, numbers))
+            cells = list(map(gain_text, numbers))
         else:
             cells = [_rounded(number, digits) for number in numbers]
         shown[column] = dict(zip(frame.index, cells, strict=True))
@@ -66,6 +66,7 @@ def _scale(column: str) -> str:
 
 
 def _by_error(number: float, error: float, digits: int | str) -> str:
+    # ArviZ has no public name for its rounding, and this table has to round as `az.summary` does.
     from arviz_stats.base.stats_utils import get_decimal_places_from_se
 
     if not np.isfinite(number):
@@ -85,43 +86,43 @@ def _rounded(number: float, digits: int | str) -> str:
 
 
 def _general(number: float) -> str:
-    """Without zeros at its end, or a sign before nothing."""
+    """Format a number without trailing zeros or negative zero."""
     return f"{number + 0.0:.{MOST}g}"
 
 
-def times(number: float) -> str:
-    """How many times as many draws."""
+def gain_text(number: float) -> str:
+    """Format a gain in efficiency, in multiples of the number of draws."""
     return f"{number:.1f}" if number < 9.95 else count(number)
 
 
-# As there is room. What was gained comes first, then what tells whether to believe it.
+# Columns in order of priority where room is scarce: first the gain, then diagnostics.
 FIRST = (
     *("mean", "mcse_mean", "plain_mean", "plain_mcse_mean", "worth", "r_hat", "sd", "lb", "ub"),
     *("mcse_sd", "ess_bulk", "ess_tail", "ess", "plain_sd", "plain_mcse_sd"),
     *("mcse_lb", "mcse_ub", "plain_lb", "plain_ub"),
 )
-# From left to right: the mean and what is known of it, the standard deviation, the draws.
+# Columns from left to right: the mean and its errors, the standard deviation, diagnostics of the draws.
 ORDER = (
     *("mean", "mcse_mean", "plain_mean", "plain_mcse_mean", "worth", "ess", "sd", "mcse_sd"),
     *("plain_sd", "plain_mcse_sd", "lb", "mcse_lb", "ub", "mcse_ub", "plain_lb", "plain_ub"),
     *("ess_bulk", "ess_tail", "r_hat"),
 )
-NAMES = 3  # the part of the width, one in so many, that long names may take
-SUSPECT = 1.01  # of R-hat
+NAMES = 3  # long names may take up to a third of the width
+SUSPECT = 1.01  # threshold of R-hat
 
 
 def render(
     frame: "pandas.DataFrame", width: int | None = None, *, rows: int | None = None
 ) -> "Table":
-    """A summary as a rich table no wider than the terminal, with what was done beneath it.
+    """Render a summary as a rich table no wider than the terminal, with a note on the gain below it.
 
-    Where there is not room for all columns, the gain comes first: the controlled mean with its error,
-    the plain one, `worth` and R-hat; then the others. Long names are cut in their middle.
+    If there is no room for all columns, the most important ones are shown: the controlled mean with its
+    error, the plain one, `worth` and R-hat; then the others. Long names are cut in the middle.
 
     Args:
-        frame: what `summary` gives in its wide format.
-        width: of the terminal, in characters; found out by default.
-        rows: show at most so many, half from the top and half from the end; all by default.
+        frame: the result of `summary` in its wide format.
+        width: of the terminal, in characters; detected by default.
+        rows: the largest number of rows to show, half of them from the end; all by default.
 
     Example::
 
@@ -139,7 +140,7 @@ def render(
     table.add_column("", no_wrap=True, min_width=room, max_width=room)
     for column in shown:
         table.add_column(_heading(column), justify="right", no_wrap=True, vertical="bottom")
-    for name in _some(list(frame.index), rows):
+    for name in _first_and_last(list(frame.index), rows):
         if name is None:
             table.add_row("...", *("...",) * len(shown), style="dim")
             continue
@@ -152,35 +153,35 @@ def render(
 
 
 def as_text(frame: "pandas.DataFrame", width: int, rows: int | None = None) -> str:
-    """The same as plain text."""
+    """Render a summary as plain text."""
     return plain_text(render(frame, width, rows=rows), width)
 
 
 def _fitting(frame: "pandas.DataFrame", cells: dict, width: int) -> tuple[list[str], list[str]]:
-    """The columns that fit, in the order of the frame, and those that do not."""
-    left = width - _name_width(frame, width)
+    """Choose the columns that fit, in display order, and list those that do not."""
+    remaining = width - _name_width(frame, width)
     shown: list[str] = []
-    for column in sorted(frame.columns, key=lambda column: _place(column, FIRST)):
-        need = GAP + max(map(len, [*_heading(column).split("\n"), *cells[column].values()]))
-        if need > left:
+    for column in sorted(frame.columns, key=lambda column: _position(column, FIRST)):
+        needed = GAP + max(map(len, [*_heading(column).split("\n"), *cells[column].values()]))
+        if needed > remaining:
             break
-        left -= need
+        remaining -= needed
         shown.append(column)
-    order = sorted(shown, key=lambda column: _place(column, ORDER))
+    order = sorted(shown, key=lambda column: _position(column, ORDER))
     return order, [column for column in frame.columns if column not in shown]
 
 
-def _place(column: str, order: tuple[str, ...]) -> int:
-    """Where a column stands; that of an interval's bound has kind and probability in its name."""
+def _position(column: str, order: tuple[str, ...]) -> int:
+    """Find the position of a column in `order`; bounds of intervals are matched by their suffix."""
     if column in order:
         return order.index(column)
-    before = column.partition("_")[0]
-    end = column.rpartition("_")[2]
-    return order.index(f"{before}_{end}" if before in ("mcse", "plain") else end)
+    prefix = column.partition("_")[0]
+    suffix = column.rpartition("_")[2]
+    return order.index(f"{prefix}_{suffix}" if prefix in ("mcse", "plain") else suffix)
 
 
 def _heading(column: str) -> str:
-    """In two lines: errors say what of by the column they follow."""
+    """Write a heading in two lines; `mcse` refers to the column before it."""
     short = column.replace("mcse_mean", "mcse").replace("mcse_sd", "mcse")
     return short if short == "r_hat" else short.replace("_", "\n", 1)
 
@@ -189,8 +190,8 @@ def _name_width(frame: "pandas.DataFrame", width: int) -> int:
     return min(max(len(str(name)) for name in frame.index), max(width // NAMES, 8))
 
 
-def _some(names: list, rows: int | None) -> list:
-    """The first and the last of many, with None where some are left out."""
+def _first_and_last(names: list, rows: int | None) -> list:
+    """Select the first and last names if there are more than `rows`, with None for those left out."""
     if rows is None or len(names) <= rows:
         return names
     half = rows // 2
@@ -217,11 +218,11 @@ FORMATS = get_args(Format.__value__)
 
 
 def output(
-    whole: "xarray.Dataset", fmt: str, round_to: int | str | None
+    table: "xarray.Dataset", fmt: str, round_to: int | str | None
 ) -> "pandas.DataFrame | xarray.Dataset | rich.table.Table":
-    """A Dataset with a dimension `summary` as a Dataset, a frame or a table.
+    """Convert a Dataset with a dimension `summary` to the requested format, rounded if asked to.
 
-    Digits that follow the errors are a matter of display: only the wide formats have them.
+    Showing as many digits as the errors support is done by the wide formats only.
     """
     from arviz_base import dataset_to_dataframe, rcParams
 
@@ -229,39 +230,40 @@ def output(
     digits = rcParams["stats.round_to"] if round_to is None else round_to
     exact = automatic or digits in ("none", "None")
     if fmt == "xarray":
-        return whole if exact else _rounded_dataset(whole, digits)
+        return table if exact else _rounded_dataset(table, digits)
     if fmt == "long":
-        frame = whole.to_dataframe().reset_index().set_index("summary")
+        frame = table.to_dataframe().reset_index().set_index("summary")
         frame.index = list(frame.index)
-        frame = frame if exact else _rounded_frame(frame, digits, list(whole.data_vars))
-        frame.attrs.update(whole.attrs)
+        frame = frame if exact else _rounded_frame(frame, digits, list(table.data_vars))
+        frame.attrs.update(table.attrs)
         return frame
-    frame = dataset_to_dataframe(whole, sample_dims=["summary"]).T
+    frame = dataset_to_dataframe(table, sample_dims=["summary"]).T
     if not exact:
         frame = _rounded_frame(frame, digits, list(frame.columns))
-    frame.attrs.update(whole.attrs)
-    return _shown(frame, automatic, fmt)
+    frame.attrs.update(table.attrs)
+    return _as_frame(frame, automatic, fmt)
 
 
-def _shown(
+def _as_frame(
     frame: "pandas.DataFrame", automatic: bool, fmt: str
 ) -> "pandas.DataFrame | rich.table.Table":
     if fmt == "rich":
         return render(frame)
     if not automatic:
         return frame
-    from ._frame import SummaryFrame
 
-    made = SummaryFrame(frame, fmt_map=formatted(frame))
-    made.attrs.update(frame.attrs)
-    return made
+    from .frame import SummaryFrame
+
+    printed = SummaryFrame(frame, fmt_map=formatted(frame))
+    printed.attrs.update(frame.attrs)
+    return printed
 
 
-def _rounded_dataset(whole: "xarray.Dataset", digits: Any) -> "xarray.Dataset":
+def _rounded_dataset(table: "xarray.Dataset", digits: Any) -> "xarray.Dataset":
     import xarray
     from arviz_stats.base.stats_utils import round_num
 
-    return xarray.apply_ufunc(round_num, whole, digits, vectorize=True, keep_attrs=True)
+    return xarray.apply_ufunc(round_num, table, digits, vectorize=True, keep_attrs=True)
 
 
 def _rounded_frame(frame: "pandas.DataFrame", digits: Any, columns: list) -> "pandas.DataFrame":

@@ -1,4 +1,4 @@
-"""The summary of all parameters."""
+"""Summarise all parameters in a table, with control variates."""
 
 import os
 import warnings
@@ -10,17 +10,20 @@ import numpy as np
 from .._show import PERFECT
 from .._types import Series
 from ..adapters import from_arviz
-from ..auditing import AuditReport
-from ..data import Integrands, Sample
-from ..data._sample import ADAPTERS, as_dataset, has_families
-from ..data._variables import AXES, element
-from ..data._weights import refuse_weights
-from ..estimation import Estimate, Quantiles, estimate
-from ..estimation._audited import AuditMode, audited, with_audit
-from ..estimation._candidates import PLAIN
-from ..estimation._result import no_mean
+from ..auditing import AuditMode, AuditReport, audited
+from ..data import (
+    ADAPTERS,
+    AXES,
+    Integrands,
+    Sample,
+    as_dataset,
+    element,
+    has_families,
+    refuse_weights,
+)
+from ..estimation import Estimate, Quantiles, estimate, no_mean, with_audit
 from ..families import AbstractFamily, Polynomial
-from ._render import FORMATS, SUSPECT, VERIFIED, Format, output, times
+from ._render import FORMATS, SUSPECT, VERIFIED, Format, gain_text, output
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def as_sample(data: Any) -> Sample:
-    """A sample, from one, from a DataTree with scores or from a file; the audit comes later."""
+    """Convert a DataTree with scores, or a file, to a sample without an audit; return a sample as is."""
     if isinstance(data, Sample):
         refuse_weights(data, "summary")
         return data
@@ -48,12 +51,12 @@ def as_sample(data: Any) -> Sample:
 def parameters(
     sample: Sample, var_names: str | list[str] | None, filter_vars: str | None
 ) -> "xarray.Dataset":
-    """The variables to summarise, as numbers, with axes (chain, draw, ...).
+    """Select the variables to summarise, as floats, with axes (chain, draw, ...).
 
     Args:
         sample: with variables of the model, or without.
-        var_names: which, as ArviZ has it; all by default.
-        filter_vars: how these are meant: None, "like" or "regex".
+        var_names: names as in ArviZ; all variables by default.
+        filter_vars: how names are matched: None, "like" or "regex".
     """
     import arviz_stats  # noqa: F401  # registers the accessor
 
@@ -70,7 +73,7 @@ def parameters(
         raise KeyError(f"{error.args[0]}: there are {known}. Use some of these.") from None
     if not dataset.data_vars:
         raise ValueError(
-            f"var_names={var_names!r} leaves no variable to summarise: give names that there are."
+            f"var_names={var_names!r} leaves no variable to summarise: give names of existing variables."
         )
     return dataset.map(_as_floats).transpose(*AXES, ...)
 
@@ -89,7 +92,7 @@ class Ends:
     """The ends of an interval: columns are the lower and the upper one, (k, 2).
 
     Attributes:
-        names: of the two columns, as ArviZ has them; none if the ends are left as they are.
+        names: of the two columns, as in ArviZ; none if the interval is not an equal-tailed one.
         levels: the probabilities below them.
         value: the ends.
         mcse: their standard errors.
@@ -101,14 +104,14 @@ class Ends:
     mcse: np.ndarray
 
 
-FLOOR = 4 * np.finfo(np.float64).eps  # of a number: what rounding leaves of it
+FLOOR = 4 * np.finfo(np.float64).eps  # relative rounding error: no smaller error is reported
 
 
 @dataclass(frozen=True)
-class Moments:
+class SummaryMoments:
     """Means and standard deviations with their errors, all (k,), and the ends of an interval.
 
-    `controlled` says how many have control variates: the others are constant or not finite.
+    `controlled` counts the parameters with control variates: the others are constant or not finite.
     """
 
     mean: np.ndarray
@@ -124,19 +127,19 @@ class Moments:
 def controlled(
     values: Series,
     names: tuple[str, ...],
-    plain: Moments,
+    plain: SummaryMoments,
     sample: Sample,
     family: AbstractFamily | None,
     mode: AuditMode,
-) -> Moments:
-    """The plain moments, and better ones wherever control variates give them.
+) -> SummaryMoments:
+    """Improve the plain moments wherever control variates reduce their errors.
 
     Args:
         values: of the parameters, (chain, draw, k).
         names: of the parameters.
         plain: their plain moments.
         sample: the draws and scores.
-        family: of control variates; None to have them chosen.
+        family: of control variates; None for an automatic choice.
         mode: of the audit.
     """
     report = audited(sample, mode)
@@ -144,26 +147,31 @@ def controlled(
         usable = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
     if not usable.any():
         return replace(plain, audit=report)
-    part = _take(plain, usable)
-    unit = (values[..., usable] - part.mean) / part.sd
-    shown = [f"{name}, standardised" for name, one in zip(names, usable, strict=True) if one]
+    usable_plain = _take(plain, usable)
+    unit = (values[..., usable] - usable_plain.mean) / usable_plain.sd
+    shown = [
+        f"{name}, standardised" for name, is_usable in zip(names, usable, strict=True) if is_usable
+    ]
     both = np.concatenate([unit, unit**2], axis=-1)
     wanted = Integrands(both, (*shown, *(f"the square of {name}" for name in shown)))
-    found = estimate(wanted, sample, family, audit="off")
-    found = with_audit(found, report, mode)
-    alone = np.array([name == PLAIN for name in found.chosen])
-    better = _best(_moments(found, part), part, alone)
-    better = replace(better, ends=_ends(part.ends, values[..., usable], sample, family))
-    heavy = tuple(name for name in names if f"{name}, standardised" in found.heavy)
-    whole = _put(plain, usable, better)
-    return replace(whole, controlled=int(usable.sum()), heavy=heavy, audit=found.audit)
+    estimates = estimate(wanted, sample, family, audit="off")
+    estimates = with_audit(estimates, report, mode)
+    uncontrolled = (
+        estimates.value == estimates.plain_value
+    )  # exactly equal where no control variate was used
+    better = _keep_better(_moments(estimates, usable_plain), usable_plain, uncontrolled)
+    better = replace(better, ends=_ends(usable_plain.ends, values[..., usable], sample, family))
+    heavy = tuple(name for name in names if f"{name}, standardised" in estimates.heavy)
+    moments = _put(plain, usable, better)
+    return replace(moments, controlled=int(usable.sum()), heavy=heavy, audit=estimates.audit)
 
 
 def _ends(plain: Ends, values: Series, sample: Sample, family: AbstractFamily | None) -> Ends:
-    r"""One step of Newton's from the plain quantiles: by the error of $F$ there over its slope.
+    r"""Improve the ends of intervals by one Newton step from the plain quantiles.
 
-    An indicator gains no more from the best kernels than from `Polynomial(2)`, which takes no time. The plain
-    ends stay where it does not help.
+    The step is the estimated error of the distribution function there over its slope. An indicator gains no
+    more from the best kernels than from `Polynomial(2)`, which is cheap. The plain ends stay where it does
+    not help.
     """
     count, dim = values[..., 0].size, sample.draws.shape[-1]
     if not plain.names or (family is None and has_families(sample)):
@@ -172,21 +180,21 @@ def _ends(plain: Ends, values: Series, sample: Sample, family: AbstractFamily | 
     ends = Quantiles(values, np.full(values.shape[:2], 1 / count), np.array(plain.levels))
     indicators = ends.indicators()
     names = tuple(map(str, range(indicators.shape[-1])))
-    found = estimate(
+    estimates = estimate(
         Integrands(indicators, names), sample, family or Polynomial(degree), audit="off"
     )
-    error = ends.error(found.mcse, found.plain_ess)
+    error = ends.error(estimates.mcse, estimates.plain_ess)
     with np.errstate(invalid="ignore", divide="ignore"):
-        moved = ends.value + error / found.mcse * (found.plain_value - found.value)
-        better = (found.mcse < found.plain_mcse) & np.isfinite(moved)
-        usual = ends.error(found.plain_mcse, found.plain_ess)
+        moved = ends.value + error / estimates.mcse * (estimates.plain_value - estimates.value)
+        better = (estimates.mcse < estimates.plain_mcse) & np.isfinite(moved)
+        plain_error = ends.error(estimates.plain_mcse, estimates.plain_ess)
     shape = plain.value.shape
     value = np.where(better.reshape(shape), moved.reshape(shape), plain.value)
-    return replace(plain, value=value, mcse=np.where(better, error, usual).reshape(shape))
+    return replace(plain, value=value, mcse=np.where(better, error, plain_error).reshape(shape))
 
 
-def _moments(found: Estimate, plain: Moments) -> Moments:
-    r"""From the expectations $m_1$ and $m_2$ of $(f - c) / s$ and its square.
+def _moments(estimates: Estimate, plain: SummaryMoments) -> SummaryMoments:
+    r"""Compute means and standard deviations from expectations $m_1, m_2$ of $(f - c) / s$ and its square.
 
     The mean is $c + s\, m_1$ and the standard deviation $\sigma = s \sqrt{m_2 - m_1^2}$. With $e_1, e_2$ the
     errors and $\rho$ their correlation, the delta method gives
@@ -194,46 +202,49 @@ def _moments(found: Estimate, plain: Moments) -> Moments:
     $$ \frac{s^2}{2 \sigma} \sqrt{e_2^2 + 4 m_1^2 e_1^2 - 4 m_1 \rho\, e_1 e_2} . $$
     """
     centre, scale, k = plain.mean, plain.sd, len(plain.mean)
-    first, second = found.value[:k], found.value[k:]
-    error, error_second = found.mcse[:k], found.mcse[k:]
-    left, right = found.batches[:, :k], found.batches[:, k:]
+    first, second = estimates.value[:k], estimates.value[k:]
+    error, error_second = estimates.mcse[:k], estimates.mcse[k:]
+    left, right = estimates.batches[:, :k], estimates.batches[:, k:]
     sizes = np.sqrt((left**2).sum(axis=0) * (right**2).sum(axis=0))
     correlation = (left * right).sum(axis=0) / np.where(sizes > 0, sizes, 1.0)
     variance = second - first**2
     square = error_second**2 + 4 * first * error * (first * error - correlation * error_second)
     with np.errstate(invalid="ignore", divide="ignore"):
-        root = np.sqrt(variance)
-        error_sd = np.sqrt(np.maximum(square, 0.0)) / (2 * root)
-    return Moments(
+        unit_sd = np.sqrt(variance)
+        error_sd = np.sqrt(np.maximum(square, 0.0)) / (2 * unit_sd)
+    return SummaryMoments(
         centre + scale * first,
-        scale * root,
+        scale * unit_sd,
         np.maximum(scale * error, FLOOR * np.abs(centre)),
         scale * np.maximum(error_sd, FLOOR),
         plain.ends,
     )
 
 
-def _best(better: Moments, plain: Moments, alone: np.ndarray) -> Moments:
-    """The plain numbers, where a control variate was used and made the error larger.
+def _keep_better(
+    better: SummaryMoments, plain: SummaryMoments, uncontrolled: np.ndarray
+) -> SummaryMoments:
+    """Replace controlled moments by plain ones where a control variate made the error larger.
 
-    Where none was, the mean keeps the estimate's error: it is no smaller, and knows when chains disagree.
+    Where none was used, the mean keeps the error of `estimate`, which is no smaller and accounts for
+    chains that disagree.
 
     Args:
         better: with control variates.
         plain: without.
-        alone: where none was used, for the means and then for the squares, (2 k,).
+        uncontrolled: where no control variate was used, for the means and then for the squares, (2 k,).
     """
-    mean_alone, square_alone = np.split(alone, 2)
-    worse = ~mean_alone & (better.mcse_mean > plain.mcse_mean)
-    kept = mean_alone | worse
+    mean_uncontrolled, square_uncontrolled = np.split(uncontrolled, 2)
+    worse = ~mean_uncontrolled & (better.mcse_mean > plain.mcse_mean)
+    keep_mean = mean_uncontrolled | worse
     with np.errstate(invalid="ignore"):
-        sure = (better.sd > 0) & ~(better.mcse_sd > plain.mcse_sd)
-    wide = square_alone | ~sure
-    return Moments(
-        np.where(kept, plain.mean, better.mean),
-        np.where(wide, plain.sd, better.sd),
+        better_sd = (better.sd > 0) & ~(better.mcse_sd > plain.mcse_sd)
+    keep_sd = square_uncontrolled | ~better_sd
+    return SummaryMoments(
+        np.where(keep_mean, plain.mean, better.mean),
+        np.where(keep_sd, plain.sd, better.sd),
         np.where(worse, plain.mcse_mean, better.mcse_mean),
-        np.where(wide, plain.mcse_sd, better.mcse_sd),
+        np.where(keep_sd, plain.mcse_sd, better.mcse_sd),
         plain.ends,
     )
 
@@ -241,32 +252,34 @@ def _best(better: Moments, plain: Moments, alone: np.ndarray) -> Moments:
 ARRAYS = ("mean", "sd", "mcse_mean", "mcse_sd")
 
 
-def _take(whole: Moments, which: np.ndarray) -> Moments:
-    ends = replace(whole.ends, value=whole.ends.value[which], mcse=whole.ends.mcse[which])
-    return replace(whole, **{field: getattr(whole, field)[which] for field in ARRAYS}, ends=ends)
+def _take(moments: SummaryMoments, which: np.ndarray) -> SummaryMoments:
+    ends = replace(moments.ends, value=moments.ends.value[which], mcse=moments.ends.mcse[which])
+    return replace(
+        moments, **{field: getattr(moments, field)[which] for field in ARRAYS}, ends=ends
+    )
 
 
-def _put(whole: Moments, which: np.ndarray, part: Moments) -> Moments:
-    def put(into: Moments | Ends, of: Moments | Ends, field: str) -> np.ndarray:
-        made = getattr(into, field).copy()
-        made[which] = getattr(of, field)
-        return made
+def _put(moments: SummaryMoments, which: np.ndarray, subset: SummaryMoments) -> SummaryMoments:
+    def put(into: SummaryMoments | Ends, of: SummaryMoments | Ends, field: str) -> np.ndarray:
+        array = getattr(into, field).copy()
+        array[which] = getattr(of, field)
+        return array
 
-    ends = {field: put(whole.ends, part.ends, field) for field in ("value", "mcse")}
-    arrays = {field: put(whole, part, field) for field in ARRAYS}
-    return replace(whole, **arrays, ends=replace(whole.ends, **ends))
+    ends = {field: put(moments.ends, subset.ends, field) for field in ("value", "mcse")}
+    arrays = {field: put(moments, subset, field) for field in ARRAYS}
+    return replace(moments, **arrays, ends=replace(moments.ends, **ends))
 
 
 type Kind = Literal["all", "stats", "diagnostics"]
 
-COLUMNS = 2000  # of the polynomial for the ends of intervals, at most: a second for 4,000 draws
-LITTLE = 2.0  # times as many draws: gains below are named
+COLUMNS = 2000  # most columns of the polynomial for ends of intervals: a second for 4,000 draws
+LITTLE = 2.0  # gain in efficiency below which parameters are named in the note
 BOUNDS = ("_lb", "_ub")
 MEDIANS = "medians have no control variates here"
 
 
-class Settings(TypedDict, total=False):
-    """The arguments of `summary` that do not decide what it returns."""
+class SummarySettings(TypedDict, total=False):
+    """Arguments of `summary` that do not affect the type of its result."""
 
     filter_vars: str | None
     kind: Kind
@@ -283,7 +296,7 @@ def summary(
     var_names: str | list[str] | None = None,
     *,
     fmt: Literal["wide", "long"] = "wide",
-    **settings: Unpack[Settings],
+    **settings: Unpack[SummarySettings],
 ) -> "pandas.DataFrame": ...
 @overload
 def summary(
@@ -291,7 +304,7 @@ def summary(
     var_names: str | list[str] | None = None,
     *,
     fmt: Literal["xarray"],
-    **settings: Unpack[Settings],
+    **settings: Unpack[SummarySettings],
 ) -> "xarray.Dataset": ...
 @overload
 def summary(
@@ -299,7 +312,7 @@ def summary(
     var_names: str | list[str] | None = None,
     *,
     fmt: Literal["rich"],
-    **settings: Unpack[Settings],
+    **settings: Unpack[SummarySettings],
 ) -> "rich.table.Table": ...
 def summary(
     data: "Sample | xarray.DataTree | str | os.PathLike[str]",
@@ -314,16 +327,16 @@ def summary(
     family: AbstractFamily | None = None,
     audit: AuditMode = "raise",
 ) -> "pandas.DataFrame | xarray.Dataset | rich.table.Table":
-    r"""The summary of every parameter that ArviZ gives, with control variates where they help.
+    r"""Summarise every parameter as ArviZ does, with control variates where they help.
 
     The columns of `arviz_stats.summary` come first, under its names: `mean`, `sd`, `mcse_mean` and
     `mcse_sd` are the controlled ones, and so are the ends of an equal-tailed interval; `ess_bulk`, `ess_tail`
-    and `r_hat` are of the draws, as ArviZ has them. Then come the errors of the ends, such as
+    and `r_hat` are those of the draws, as in ArviZ. Then come the errors of the ends, such as
     `mcse_eti89_lb`; `ess`, the number of independent draws whose plain mean would be as accurate,
     $(\text{sd} / \text{mcse\_mean})^2$; `worth`, how many times as many draws of this sampler would be,
     $(\text{plain\_mcse\_mean} / \text{mcse\_mean})^2$; and `plain_mean`, `plain_sd`, `plain_mcse_mean`,
     `plain_mcse_sd` and the plain ends, ArviZ's own numbers. Where no control variate helps, the
-    plain numbers stay. A line below the table says what was gained, what limits it and what to do.
+    plain numbers stay. A note below the table says what was gained, what limits it and what to do.
 
     Args:
         data: a sample, a DataTree with scores (see `from_arviz`), or the path of a netCDF file or zarr store.
@@ -337,7 +350,7 @@ def summary(
         round_to: `"auto"` shows as many digits as the errors support and keeps the numbers as they are; a
             number of places, or significant digits such as `"3g"`, rounds them; `"none"` does nothing.
         family: of control variates; chosen from the draws by default.
-        audit: what to do if the scores are not those of the draws, as in `estimate`.
+        audit: what to do if the scores do not belong to the draws, as in `estimate`.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 500, 2))
@@ -355,7 +368,7 @@ def summary(
     names = _names(of_draws)
     better = controlled(values, names, _plain(table, ci_prob), sample, family, audit)
     columns = _columns(table, better)
-    whole = _like(of_draws, {name: columns[name] for name in columns if _belongs(name, kind)})
+    whole = _to_dataset(of_draws, {name: columns[name] for name in columns if _belongs(name, kind)})
     whole.attrs["steinax"] = _note(names, columns, better)
     whole.attrs[VERIFIED] = int(better.audit is None or better.audit.verified)
     return output(whole, fmt, round_to)
@@ -363,8 +376,8 @@ def summary(
 
 def _check(kind: str, fmt: str) -> None:
     if kind not in ("all", "stats", "diagnostics"):
-        other = f"; {MEDIANS}, arviz_stats.summary has them" if "median" in kind else ""
-        raise ValueError(f"kind={kind!r}{other}: use 'all', 'stats' or 'diagnostics'.")
+        hint = f"; {MEDIANS}, arviz_stats.summary has them" if "median" in kind else ""
+        raise ValueError(f"kind={kind!r}{hint}: use 'all', 'stats' or 'diagnostics'.")
     if fmt not in FORMATS:
         raise ValueError(f"fmt={fmt!r}: use one of {', '.join(map(repr, FORMATS))}.")
 
@@ -376,26 +389,26 @@ def _belongs(column: str, kind: str) -> bool:
 
 
 def _arviz(dataset: "xarray.Dataset", prob: float | None, kind: Any) -> "xarray.Dataset":
-    """ArviZ's summary of the draws, unrounded; it divides by zero where a parameter is constant."""
+    """Compute ArviZ's unrounded summary of the draws, without warnings about constant parameters."""
     import arviz_stats
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
-        found: Any = arviz_stats.summary(  # type: ignore[attr-defined]
+        table: Any = arviz_stats.summary(  # type: ignore[attr-defined]
             dataset, kind="all", fmt="xarray", ci_prob=prob, ci_kind=kind, round_to="none"
         )
-    return found
+    return table
 
 
 def _flat(array: "xarray.DataArray", axes: int) -> np.ndarray:
-    """The numbers, all dimensions but the first few made one."""
+    """Flatten all dimensions of an array except the first `axes` ones."""
     first = AXES if axes == 2 else ("summary",)
     values = np.asarray(array.transpose(*first, ...).values, np.float64)
     return values.reshape(*values.shape[:axes], -1)
 
 
 def _names(of_draws: "xarray.Dataset") -> tuple[str, ...]:
-    """Of the parameters, one for each number."""
+    """List the names of the parameters, one for each element."""
     return tuple(
         element(str(name), index)
         for name, array in of_draws.data_vars.items()
@@ -403,22 +416,22 @@ def _names(of_draws: "xarray.Dataset") -> tuple[str, ...]:
     )
 
 
-def _plain(table: dict[str, np.ndarray], prob: float | None) -> Moments:
+def _plain(table: dict[str, np.ndarray], prob: float | None) -> SummaryMoments:
     from arviz_base import rcParams
 
     names = tuple(name for name in table if name.endswith(BOUNDS) and name.startswith("eti"))
-    within = float(rcParams["stats.ci_prob"] if prob is None else prob)
-    levels = ((1 - within) / 2, (1 + within) / 2)[: len(names)]
+    probability = float(rcParams["stats.ci_prob"] if prob is None else prob)
+    levels = ((1 - probability) / 2, (1 + probability) / 2)[: len(names)]
     none = np.zeros((len(table["mean"]), 0))
     value = np.stack([table[name] for name in names], -1) if names else none
     ends = Ends(names, levels, value, np.full(value.shape, np.nan))
     mean, sd, error, error_sd = (table[name] for name in ARRAYS)
-    return Moments(mean, sd, error, error_sd, ends)
+    return SummaryMoments(mean, sd, error, error_sd, ends)
 
 
-def _columns(table: dict[str, np.ndarray], better: Moments) -> dict[str, np.ndarray]:
-    """All columns in their order."""
-    ours = {name: getattr(better, name) for name in ARRAYS}
+def _columns(table: dict[str, np.ndarray], better: SummaryMoments) -> dict[str, np.ndarray]:
+    """Collect all columns of the table, in order."""
+    moments = {name: getattr(better, name) for name in ARRAYS}
     ends = dict(zip(better.ends.names, better.ends.value.T, strict=True))
     errors = {
         f"mcse_{name}": error
@@ -427,30 +440,32 @@ def _columns(table: dict[str, np.ndarray], better: Moments) -> dict[str, np.ndar
     with np.errstate(divide="ignore", invalid="ignore"):
         worth = (table["mcse_mean"] / better.mcse_mean) ** 2
         ess = (better.sd / better.mcse_mean) ** 2
-    plain = {f"plain_{name}": table[name] for name in (*ours, *ends)}
-    return {**table, **ours, **ends, **errors, "ess": ess, "worth": worth, **plain}
+    plain = {f"plain_{name}": table[name] for name in (*moments, *ends)}
+    return {**table, **moments, **ends, **errors, "ess": ess, "worth": worth, **plain}
 
 
-def _like(of_draws: "xarray.Dataset", columns: dict[str, np.ndarray]) -> "xarray.Dataset":
-    """The columns as variables with the dimensions and coordinates they came with."""
+def _to_dataset(of_draws: "xarray.Dataset", columns: dict[str, np.ndarray]) -> "xarray.Dataset":
+    """Convert columns to variables with the dimensions and coordinates of ArviZ's summary."""
     import xarray
 
-    numbers, used, made = np.stack(list(columns.values())), 0, {}
+    numbers, used, variables = np.stack(list(columns.values())), 0, {}
     for name, array in of_draws.data_vars.items():
-        one = array.transpose("summary", ...).isel(summary=0, drop=True)
-        part = numbers[:, used : used + one.size].reshape(len(columns), *one.shape)
-        made[name] = xarray.DataArray(part, dims=("summary", *one.dims), coords=one.coords)
-        used += one.size
-    return xarray.Dataset(made).assign_coords(summary=list(columns))
+        template = array.transpose("summary", ...).isel(summary=0, drop=True)
+        block = numbers[:, used : used + template.size].reshape(len(columns), *template.shape)
+        variables[name] = xarray.DataArray(
+            block, dims=("summary", *template.dims), coords=template.coords
+        )
+        used += template.size
+    return xarray.Dataset(variables).assign_coords(summary=list(columns))
 
 
-def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: Moments) -> str:
-    """What was gained, what limits it, and what to do, for a reader of the table."""
+def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: SummaryMoments) -> str:
+    """Write the note below the table: what was gained, what limits it, and what to do."""
     worth, r_hat = columns["worth"], columns["r_hat"]
     usable = np.isfinite(worth)
     lines = []
     if better.controlled and usable.any():
-        lines.append(_gained(names, np.where(usable, worth, np.nan)))
+        lines.append(_describe_gain(names, np.where(usable, worth, np.nan)))
         lines.append(_advice(names, worth, r_hat))
     constant = len(worth) - better.controlled
     if constant:
@@ -464,21 +479,23 @@ def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: Moment
     return "\n".join(lines)
 
 
-def _gained(names: tuple[str, ...], worth: np.ndarray) -> str:
-    """What the means are worth; NaN for those that are left out."""
+def _describe_gain(names: tuple[str, ...], worth: np.ndarray) -> str:
+    """Describe the gain in efficiency of the means; those whose `worth` is NaN are left out."""
     least, median = int(np.nanargmin(worth)), float(np.nanmedian(worth))
     if worth[least] > PERFECT:
         return (
             "These means are as accurate as plain ones of more than a billion times as many draws."
         )
-    said = f"These means are as accurate as plain ones of {times(median)} times as many draws"
+    sentence = (
+        f"These means are as accurate as plain ones of {gain_text(median)} times as many draws"
+    )
     if np.isfinite(worth).sum() == 1:
-        return f"{said}."
-    return f"{said} (median; least for {names[least]}: {times(worth[least])})."
+        return f"{sentence}."
+    return f"{sentence} (median; least for {names[least]}: {gain_text(worth[least])})."
 
 
 def _advice(names: tuple[str, ...], worth: np.ndarray, r_hat: np.ndarray) -> str:
-    """What limits the errors, and what to do about it."""
+    """Describe what limits the errors, and what to do about it."""
     mixed = ~(r_hat > SUSPECT)
     if not mixed.all():
         worst = _first_of(names, ~mixed, -r_hat)
@@ -493,8 +510,8 @@ def _advice(names: tuple[str, ...], worth: np.ndarray, r_hat: np.ndarray) -> str
 
 
 def _first_of(names: tuple[str, ...], which: np.ndarray, order: np.ndarray) -> str:
-    """The first in an order of those that are meant, and how many more there are."""
-    some = np.flatnonzero(which)
-    first = names[int(some[np.argmin(order[some])])]
-    more = len(some) - 1
+    """Name the first of the selected parameters by `order`, and count the others."""
+    selected = np.flatnonzero(which)
+    first = names[int(selected[np.argmin(order[selected])])]
+    more = len(selected) - 1
     return first if not more else f"{first} and {more} other{'s' if more > 1 else ''}"

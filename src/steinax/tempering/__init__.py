@@ -1,7 +1,13 @@
-"""The log evidence of a model, from draws at several inverse temperatures."""
+"""Estimate the log evidence of a model from draws at several inverse temperatures."""
 
-from ._evidence import AbstractMethod, SteppingStones, ThermodynamicIntegration, Trapezium, evidence
-from ._result import Evidence
+from ._evidence import (
+    AbstractMethod,
+    Evidence,
+    SteppingStones,
+    ThermodynamicIntegration,
+    Trapezium,
+    evidence,
+)
 from ._tempered import Tempered
 
 __all__ = [

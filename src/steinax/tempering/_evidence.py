@@ -1,6 +1,7 @@
-"""The evidence, from tempered posteriors."""
+"""Estimate the log evidence from tempered posteriors, with control variates."""
 
 import abc
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
@@ -11,46 +12,138 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._precision import as_leaf, precision
-from .._show import describe
+from .._numerics import as_leaf, precision
+from .._show import bare_table, beside_plain, describe, html_table, plain_text
 from .._types import AnyArray, Scalar
-from ..auditing import AuditError
+from ..auditing import AuditError, AuditMode, audited
+from ..chains import t_quantile
 from ..citing import references_of
 from ..data import Integrands, Sample
-from ..estimation import AbstractSplit, AuditMode, CrossFit, Estimate, audited, estimate, with_audit
-from ..estimation._result import ARRAYS
-from ..estimation._splits import moves
+from ..estimation import ARRAYS, HEADINGS, AbstractSplit, CrossFit, Estimate, estimate, with_audit
 from ..families import AbstractFamily
-from ..fitting import prepare
 from ..objectives import AbstractPenalty
-from ..solvers import AbstractSolver, Auto, HeldOut, Problem
-from ._result import Evidence
+from ..solvers import AbstractSolver, Auto, HeldOut, Problem, moves, prepare
 from ._tempered import Tempered
+
+
+class Evidence(eqx.Module):
+    """The log evidence with control variates, and the plain estimate for comparison.
+
+    Attributes:
+        value: the log evidence.
+        mcse: its Monte Carlo standard error.
+        plain_value: the log evidence without control variates.
+        plain_mcse: its Monte Carlo standard error.
+        worth: how many times as many plain draws would be as accurate, (plain_mcse / mcse)^2.
+        freedom: degrees of freedom of `mcse`, for intervals.
+        plain_freedom: degrees of freedom of `plain_mcse`.
+        quadrature_error: estimated error of the sum over temperatures as an integral: more temperatures
+            reduce it, more draws do not. Zero where the method has no quadrature.
+        temperatures: the inverse temperatures.
+        shares: the contribution of each temperature to the log evidence, an `Estimate` with a row for each.
+        log_likelihood: the mean log likelihood at each temperature, likewise.
+        method: how the log evidence was computed from expectations.
+        reason: why there is no standard error, or None.
+
+    >>> import numpy as np, steinax as sx
+    >>> t = np.linspace(0, 1, 9)
+    >>> x = np.random.default_rng(0).normal(size=(9, 200, 1)) / np.sqrt(1 + t)[:, None, None]
+    >>> tempered = sx.Tempered(x, -(x[..., 0] ** 2) / 2, -x, -x, t)
+    >>> result = sx.evidence(tempered, sx.Polynomial(2))
+    >>> bool(result.worth > 100), result.log_likelihood.value.shape
+    (True, (9,))
+    """
+
+    value: AnyArray
+    mcse: AnyArray
+    plain_value: AnyArray
+    plain_mcse: AnyArray
+    worth: AnyArray
+    freedom: AnyArray
+    plain_freedom: AnyArray
+    quadrature_error: AnyArray
+    temperatures: AnyArray
+    shares: Estimate
+    log_likelihood: Estimate
+    method: str = eqx.field(static=True)
+    reason: str | None = eqx.field(static=True, default=None)
+
+    def interval(self, level: float = 0.95) -> np.ndarray:
+        r"""Return the interval $\text{value} \pm t\,\text{mcse}$, widened by the error of the quadrature.
+
+        >>> import numpy as np, steinax as sx
+        >>> t = np.linspace(0, 1, 9)
+        >>> x = np.random.default_rng(0).normal(size=(9, 200, 1)) / np.sqrt(1 + t)[:, None, None]
+        >>> sx.evidence(sx.Tempered(x, -(x[..., 0] ** 2) / 2, -x, -x, t)).interval().shape
+        (2,)
+        """
+        return self._around(self.value, self.mcse, t_quantile(level, self.freedom))
+
+    def plain_interval(self, level: float = 0.95) -> np.ndarray:
+        """Return the interval of the estimate without control variates."""
+        return self._around(
+            self.plain_value, self.plain_mcse, t_quantile(level, self.plain_freedom)
+        )
+
+    def _around(self, value: AnyArray, error: AnyArray, quantile: AnyArray) -> np.ndarray:
+        """Return the ends of an interval, widened by the error of the quadrature: (2,)."""
+        half = quantile * error + np.nan_to_num(self.quadrature_error)
+        return np.array([value - half, value + half])
+
+    def __repr__(self) -> str:
+        head, *rows = self._rows()
+        table = bare_table()
+        for place, heading in enumerate(head):
+            table.add_column(heading, justify="left" if place == 0 else "right", no_wrap=True)
+        for row in rows:
+            table.add_row(*row)
+        text = plain_text(table, shutil.get_terminal_size().columns)
+        return "\n".join([text, *self._below()])
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._rows()
+        return html_table(head, rows, self._below())
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Return the headings and the row of the printed table."""
+        numbers = (self.value, self.mcse, self.plain_value, self.plain_mcse, self.worth)
+        return [HEADINGS[:6], ("log evidence", *beside_plain(*map(float, numbers)))]
+
+    def _below(self) -> list[str]:
+        """Return the lines printed below the table."""
+        description = f"{self.method}, {len(self.temperatures)} temperatures"
+        if self.quadrature_error != 0:
+            description += f", quadrature error about {float(self.quadrature_error):.1g}"
+        lines = [description, "each temperature: .log_likelihood and .shares"]
+        return lines if self.reason is None else [*lines, f"no standard error: {self.reason}"]
+
 
 LOG_LIKELIHOOD = "log likelihood"
 
 
 class Contribution(eqx.Module):
-    """What one temperature adds to the log evidence: a function of some expectations there."""
+    """The contribution of one temperature to the log evidence: a function of expectations."""
 
     integrands: Callable[[AnyArray], dict[str, AnyArray]]  # of log likelihoods
     share: Callable[[AnyArray], AnyArray]  # of their expectations, in the same order
 
 
 class AbstractMethod(eqx.Module):
-    """How the log evidence is made of expectations at the temperatures: one `contribution` for each.
+    """A method to compute the log evidence from expectations: one `contribution` per temperature.
 
     >>> isinstance(ThermodynamicIntegration(), AbstractMethod)
     True
     """
 
-    power: ClassVar[int | None]  # to which the steps stand in the error of the quadrature
+    power: ClassVar[
+        int | None
+    ]  # of the step in the error of the quadrature, None without quadrature
 
     @abc.abstractmethod
     def contribution(
         self, values: Float[AnyArray, "chain draw"], before: float, after: float
     ) -> Contribution:
-        """The integrands at one temperature, and what their expectations add.
+        """Return the integrands at one temperature, and the contribution of their expectations.
 
         Args:
             values: the log likelihood of each draw.
@@ -60,7 +153,7 @@ class AbstractMethod(eqx.Module):
 
 
 class ThermodynamicIntegration(AbstractMethod):
-    r"""The integral of the mean log likelihood over inverse temperatures, by the trapezium rule corrected.
+    r"""Thermodynamic integration of the mean log likelihood, by the corrected trapezium rule.
 
     $$ \log Z = \int_0^1 \mu(t)\, dt \approx \sum_j \frac{\Delta_j}{2} (\mu_j + \mu_{j+1})
        - \frac{\Delta_j^2}{12} (V_{j+1} - V_j) , $$
@@ -78,7 +171,7 @@ class ThermodynamicIntegration(AbstractMethod):
     def contribution(
         self, values: Float[AnyArray, "chain draw"], before: float, after: float
     ) -> Contribution:
-        """The log likelihood and its squared deviation from the plain mean."""
+        """Return the log likelihood and its squared deviation from the plain mean as integrands."""
         centre = float(np.mean(values))
         weight, second = (before + after) / 2, (after**2 - before**2) / 12
 
@@ -102,7 +195,7 @@ class Trapezium(AbstractMethod):
     def contribution(
         self, values: Float[AnyArray, "chain draw"], before: float, after: float
     ) -> Contribution:
-        """The log likelihood alone."""
+        """Return the log likelihood as the only integrand."""
         weight = (before + after) / 2
         return Contribution(
             lambda values: {LOG_LIKELIHOOD: values}, lambda means: weight * means[0]
@@ -110,16 +203,16 @@ class Trapezium(AbstractMethod):
 
 
 class SteppingStones(AbstractMethod):
-    r"""Ratios of normalising constants of neighbouring temperatures: there is no quadrature.
+    r"""Stepping stones: ratios of normalising constants of neighbouring temperatures, without quadrature.
 
     $$ \log Z = \sum_j \log \mathbb{E}_{t_j}[L^{a \Delta_j}]
        - \log \mathbb{E}_{t_{j+1}}[L^{-(1 - a) \Delta_j}] . $$
 
-    With $a = 1/2$ both neighbours go half the way. With $a = 1$ each stone is reached from below: that is
-    the evidence of sequential Monte Carlo, and its integrands are steeper.
+    With $a = 1/2$ each neighbour makes half of the step. With $a = 1$ all steps are made from below: that is
+    the evidence of sequential Monte Carlo, whose integrands are steeper.
 
     Args:
-        reach: $a$, the part of each step that is made from below.
+        reach: $a$, the fraction of each step that is made from below.
 
     >>> terms = SteppingStones().contribution(np.array([[1.0, 3.0]]), 0.0, 0.5)
     >>> list(terms.integrands(np.array([[1.0, 3.0]])))
@@ -129,14 +222,14 @@ class SteppingStones(AbstractMethod):
     reach: Scalar = eqx.field(converter=as_leaf, default=0.5)
     power: ClassVar[int | None] = None
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if not 0 <= float(self.reach) <= 1:
             raise ValueError(f"reach={float(self.reach):g}: give a part of a step, from 0 to 1.")
 
     def contribution(
         self, values: Float[AnyArray, "chain draw"], before: float, after: float
     ) -> Contribution:
-        """Powers of the likelihood, divided by their largest value."""
+        """Return powers of the likelihood as integrands, divided by their largest values."""
         powers = {
             "step up": float(self.reach) * after,
             "step down": -(1 - float(self.reach)) * before,
@@ -154,11 +247,11 @@ class SteppingStones(AbstractMethod):
         return Contribution(integrands, share)
 
 
-type Functions = Callable[[AnyArray], dict[str, AnyArray]]  # of log likelihoods
+type LikelihoodFunctions = Callable[[AnyArray], dict[str, AnyArray]]  # of log likelihoods
 
 
 class Options(NamedTuple):
-    """How control variates are fitted, at every temperature alike."""
+    """Options for fitting control variates, the same at every temperature."""
 
     split: AbstractSplit | None
     penalty: AbstractPenalty | None
@@ -167,98 +260,100 @@ class Options(NamedTuple):
     neighbours: int
 
 
-def controlled(
+def controlled_expectations(
     tempered: Tempered,
     place: int,
-    f: Functions,
+    f: LikelihoodFunctions,
     family: AbstractFamily | None,
     options: Options,
 ) -> Estimate:
-    """Expectations at one temperature of functions of the log likelihood.
+    """Estimate the expectations of functions of the log likelihood at one temperature.
 
     Args:
         tempered: the draws.
-        place: of the temperature.
+        place: the index of the temperature.
         f: the integrands.
-        family: of control variates, or None to choose.
+        family: the family of control variates, or None to choose one.
         options: how they are fitted.
     """
     split, penalty, solver, audit, neighbours = options
     sample, wanted = tempered.sample(place), f(tempered.log_likelihood[place])
     if neighbours == 0:
-        options_of = {"split": split, "penalty": penalty, "solver": solver}
-        return estimate(wanted, sample, family, audit=audit, **options_of)
+        return estimate(
+            wanted, sample, family, split=split, penalty=penalty, solver=solver, audit=audit
+        )
     if family is None or split is not None or neighbours < 0:
         raise ValueError(
-            f"neighbours={neighbours} goes with a family: give one such as Polynomial(2) + "
+            f"neighbours={neighbours} goes with a family: give one, such as Polynomial(2) + "
             "KernelTranslates(), and no split; or leave neighbours out, and a family is chosen."
         )
     report = audited(sample, audit)
     pool, values = _pool(tempered, place, neighbours)
-    own, everything = _integrands(wanted), _integrands(f(values))
+    own, pooled = _integrands(wanted), _integrands(f(values))
     with precision(np.float64):
-        problem, _ = prepare(everything, pool, family, penalty, None)
+        problem, _ = prepare(pooled, pool, family, penalty, None)
         solver = Auto() if solver is None else solver
         held = _held_out(problem, sample, pool, solver)
     chosen = (describe(problem.family),) * len(own.names)
     papers = references_of(problem.family, CrossFit()) + solver.references_for(problem)
-    found = Estimate.from_held_out(held, own, chosen, references=papers)
-    return with_audit(found, report, audit)
+    result = Estimate.from_held_out(held, own, chosen, references=papers)
+    return with_audit(result, report, audit)
 
 
 def _held_out(problem: Problem, sample: Sample, pool: Sample, solver: AbstractSolver) -> HeldOut:
-    """What is left of f on a temperature's own draws, each fold left out of a fit to all of the pool."""
-    own = len(CrossFit().boundaries(sample.chains, sample.length))
-    folds = CrossFit(own * pool.chains // sample.chains).boundaries(pool.chains, pool.length)
+    """Compute the held-out residuals on the draws of one temperature, in fits to the whole pool."""
+    count = len(CrossFit().boundaries(sample.chains, sample.length))
+    folds = CrossFit(count * pool.chains // sample.chains).boundaries(pool.chains, pool.length)
     held = solver.crossfit(problem, folds)
     unseen = None
-    if held.intercepts is not None:  # those of the neighbours' folds say nothing of our mean
-        ours = moves(held.residual, held.intercepts, folds)[:own]
-        unseen = ((ours - ours.mean(axis=0)) ** 2).sum(axis=0)
+    if held.intercepts is not None:  # the folds of neighbours tell nothing about this mean
+        shifts = moves(held.residual, held.intercepts, folds)[:count]
+        unseen = ((shifts - shifts.mean(axis=0)) ** 2).sum(axis=0)
     residual = np.asarray(held.residual)[: sample.size]
-    return HeldOut(residual, f"{own} folds and neighbours, {held.note}", unseen=unseen)
+    return HeldOut(residual, f"{count} folds and neighbours, {held.note}", unseen=unseen)
 
 
 def _integrands(values: dict[str, AnyArray]) -> Integrands:
+    """Stack the values of named integrands into one array."""
     return Integrands(np.stack(list(values.values()), axis=-1), tuple(values))
 
 
 def _pool(tempered: Tempered, place: int, reach: int) -> tuple[Sample, AnyArray]:
-    """The draws of a temperature and its neighbours, all with the scores of that temperature.
+    """Pool the draws of a temperature and its neighbours, all with the scores of that temperature.
 
-    A fit needs no draws from the density that it is for: any draws show where f is, and every
-    member of the family has mean zero under the scores' density.
+    A fit does not need draws from the target: any draws tell about f, and every member of the family has
+    mean zero under the density of the scores.
     """
     t, length = tempered.temperatures[place], tempered.draws[place].shape[1]
     near = range(max(place - reach, 0), min(place + reach, len(tempered) - 1) + 1)
     order = [place, *(i for i in near if i != place)]
 
-    def together(parts: tuple[AnyArray, ...]) -> np.ndarray:
-        return np.concatenate([_in_chains(np.asarray(parts[i]), length) for i in order])
+    def joined(arrays: tuple[AnyArray, ...]) -> np.ndarray:
+        return np.concatenate([_in_chains(np.asarray(arrays[i]), length) for i in order])
 
-    prior, likelihood = together(tempered.prior_scores), together(tempered.likelihood_scores)
-    pool = Sample(together(tempered.draws), prior + t * likelihood, tempered.names)
-    return pool, together(tuple(one[..., None] for one in tempered.log_likelihood))[..., 0]
+    prior, likelihood = joined(tempered.prior_scores), joined(tempered.likelihood_scores)
+    pool = Sample(joined(tempered.draws), prior + t * likelihood, tempered.names)
+    return pool, joined(tuple(values[..., None] for values in tempered.log_likelihood))[..., 0]
 
 
-def _in_chains(part: np.ndarray, length: int) -> np.ndarray:
-    """Draws as chains of a length, what is left over left out."""
-    flat = part.reshape(-1, part.shape[-1])
+def _in_chains(draws: np.ndarray, length: int) -> np.ndarray:
+    """Cut draws into chains of the given length, and drop the remaining draws."""
+    flat = draws.reshape(-1, draws.shape[-1])
     count = len(flat) // length
-    return flat[: count * length].reshape(count, length, part.shape[-1])
+    return flat[: count * length].reshape(count, length, draws.shape[-1])
 
 
 def quadrature_error(
     tempered: Tempered, method: AbstractMethod, means: Sequence[AnyArray]
 ) -> float:
-    r"""The error of the quadrature, by the rule of Richardson: $|Q_h - Q_{2h}| / (2^p - 1)$.
+    r"""Estimate the error of the quadrature by Richardson extrapolation: $|Q_h - Q_{2h}| / (2^p - 1)$.
 
-    $Q_{2h}$ is from every other temperature, and $p$ is the method's power. Zero where the method has no
-    quadrature, NaN where there are no temperatures to leave out.
+    $Q_{2h}$ uses every other temperature, and $p$ is the method's power. The result is zero where the
+    method has no quadrature, NaN if there are too few temperatures to leave any out.
 
     Args:
         tempered: the draws.
-        method: how expectations make the log evidence.
+        method: the method that combines expectations.
         means: the expectations of the method's integrands at each temperature.
     """
     last = len(tempered) - 1
@@ -274,7 +369,7 @@ def quadrature_error(
 def _total(
     tempered: Tempered, method: AbstractMethod, means: Sequence[AnyArray], places: np.ndarray
 ) -> float:
-    """The log evidence from some of the temperatures."""
+    """Compute the log evidence from a subset of the temperatures."""
     steps = np.r_[0.0, np.diff(tempered.temperatures[places]), 0.0]
     total = 0.0
     with precision(np.float64):
@@ -286,31 +381,31 @@ def _total(
     return total
 
 
-CURVED = 0.5  # of an error of a share, beyond which its linear part says little
+CURVED = 0.5  # error of a share beyond which its linear approximation is unreliable
 TOO_CURVED = (
     "a share is a logarithm that is too far from linear within its error; give more draws or more "
     "temperatures, or use ThermodynamicIntegration()"
 )
 
 
-def moved(linear: Estimate, value: float, bend: float) -> Estimate:
-    """The share of a temperature from its linear part, its value at the plain means and its bend."""
-    curved = not abs(bend) <= CURVED + linear.mcse or not linear.mcse <= CURVED
-    bend = bend if np.isfinite(bend) else 0.0
+def combined_share(linear: Estimate, value: float, remainder: float) -> Estimate:
+    """Combine the value of a share at the plain means, its linear part and the nonlinear remainder."""
+    curved = not abs(remainder) <= CURVED + linear.mcse or not linear.mcse <= CURVED
+    remainder = remainder if np.isfinite(remainder) else 0.0
     error = np.asarray(np.nan) if curved else linear.mcse
     return replace(
         linear,
-        value=np.asarray(value + linear.value + bend),
+        value=np.asarray(value + linear.value + remainder),
         plain_value=np.asarray(value + linear.plain_value),
         mcse=error,
         reason=TOO_CURVED if curved else linear.reason,
     )
 
 
-def nothing(like: Estimate) -> Estimate:
-    """The share of a temperature that adds nothing."""
-    zeros = {field: np.zeros_like(getattr(like, field)) for field in _ZEROS}
-    return replace(like, worth=np.asarray(1.0), chosen=("nothing",), candidates=None, **zeros)
+def no_contribution(template: Estimate) -> Estimate:
+    """Return the zero share of a temperature that contributes nothing."""
+    zeros = {field: np.zeros_like(getattr(template, field)) for field in _ZEROS}
+    return replace(template, worth=np.asarray(1.0), chosen=("nothing",), candidates=None, **zeros)
 
 
 _ZEROS = ("value", "mcse", "batches", "plain_value", "plain_mcse", "plain_batches")
@@ -324,63 +419,63 @@ def summed(
     quadrature: float,
     method: AbstractMethod,
 ) -> Evidence:
-    """The log evidence: values are added, and the variances of independent temperatures."""
-    each = beside_each_other(shares, temperatures)
-    error, freedom = _error(each.mcse, each.freedom, each.batches, exchanged)
-    plain, plain_freedom = _error(
-        each.plain_mcse, each.plain_freedom, each.plain_batches, exchanged
+    """Sum the shares of all temperatures to the log evidence, with its standard error."""
+    rows = stack_estimates(shares, temperatures)
+    error, freedom = _error_of_sum(rows.mcse, rows.freedom, rows.batches, exchanged)
+    plain, plain_freedom = _error_of_sum(
+        rows.plain_mcse, rows.plain_freedom, rows.plain_batches, exchanged
     )
     return Evidence(
-        value=np.asarray(each.value.sum()),
+        value=np.asarray(rows.value.sum()),
         mcse=error,
-        plain_value=np.asarray(each.plain_value.sum()),
+        plain_value=np.asarray(rows.plain_value.sum()),
         plain_mcse=plain,
         worth=np.asarray((plain / error) ** 2),
         freedom=freedom,
         plain_freedom=plain_freedom,
         quadrature_error=np.asarray(quadrature),
         temperatures=np.asarray(temperatures),
-        shares=each,
-        log_likelihood=beside_each_other(log_likelihood, temperatures),
+        shares=rows,
+        log_likelihood=stack_estimates(log_likelihood, temperatures),
         method=describe(method),
-        reason=each.reason,
+        reason=rows.reason,
     )
 
 
-def beside_each_other(estimates: Sequence[Estimate], temperatures: AnyArray) -> Estimate:
-    """One estimate with a row for each temperature, each from its own draws."""
+def stack_estimates(estimates: Sequence[Estimate], temperatures: AnyArray) -> Estimate:
+    """Stack the estimates of all temperatures into one with a row for each."""
     arrays: dict[str, Any] = {field: _stacked(estimates, field) for field in ARRAYS}
     names = tuple(f"t = {t:.4g}" for t in temperatures)
-    chosen = tuple(one.chosen[0] for one in estimates)
-    reason = next((one.reason for one in estimates if one.reason is not None), None)
+    chosen = tuple(row.chosen[0] for row in estimates)
+    reason = next((row.reason for row in estimates if row.reason is not None), None)
     texts = {"note": estimates[0].note, "reason": reason}
     papers = references_of(tuple(estimates))
     return Estimate(names=names, chosen=chosen, references=papers, **texts, **arrays)
 
 
 def _stacked(estimates: Sequence[Estimate], field: str) -> np.ndarray:
-    """One array of all estimates; batches are cut to the fewest that any has."""
-    parts = [np.asarray(getattr(one, field)) for one in estimates]
-    fewest = min(len(part) for part in parts) if parts[0].ndim else 0
-    return np.stack([part[:fewest] if part.ndim else part for part in parts], axis=-1)
+    """Stack one array of all estimates; batches are cut to the smallest number of them."""
+    arrays = [np.asarray(getattr(row, field)) for row in estimates]
+    fewest = min(len(array) for array in arrays) if arrays[0].ndim else 0
+    return np.stack([array[:fewest] if array.ndim else array for array in arrays], axis=-1)
 
 
-def _error(
+def _error_of_sum(
     error: AnyArray, freedom: AnyArray, batches: AnyArray, exchanged: bool
 ) -> tuple[AnyArray, AnyArray]:
-    """The standard error of a sum, and its degrees of freedom by the rule of Welch."""
+    """Compute the standard error of a sum, and its Welch-Satterthwaite degrees of freedom."""
     variances = error**2
     total = variances.sum()
     with np.errstate(invalid="ignore", divide="ignore"):
         freedom = total**2 / np.sum(variances**2 / freedom)
     if exchanged:
-        summed = batches.sum(axis=1)
-        apart = (batches**2).sum()
-        total = total * (summed**2).sum() / apart
+        sums = batches.sum(axis=1)
+        independent = (batches**2).sum()
+        total = total * (sums**2).sum() / independent
     return np.asarray(np.sqrt(total)), np.asarray(freedom)
 
 
-SHARE = "share"  # the linear part of what a temperature adds
+SHARE = "share"  # the linear part of the contribution of a temperature
 
 
 def evidence(
@@ -395,32 +490,32 @@ def evidence(
     exchanged: bool = False,
     audit: AuditMode = "raise",
 ) -> Evidence:
-    r"""The log evidence $\log Z = \log \int p(x) L(x)\, dx$, with control variates at every temperature.
+    r"""Estimate the log evidence $\log Z = \log \int p(x) L(x)\, dx$ with control variates.
 
-    A method makes $\log Z = \sum_j \varphi_j(\mathbb{E}_{t_j}[f_1], \mathbb{E}_{t_j}[f_2], \ldots)$ of
+    A method expresses $\log Z = \sum_j \varphi_j(\mathbb{E}_{t_j}[f_1], \mathbb{E}_{t_j}[f_2], \ldots)$ by
     expectations at the temperatures. The linear part of each $\varphi_j$ is one more integrand, so the
-    standard error of a share knows how the errors of its expectations hang together.
+    standard error of a share accounts for the correlation of its expectations.
 
     Args:
         tempered: draws from the prior to the posterior, with log likelihoods and scores.
-        family: of control variates, one for all temperatures; chosen from the draws by default.
+        family: the family of control variates for all temperatures; chosen from the draws by default.
         method: `SteppingStones()` by default; `ThermodynamicIntegration()` and `Trapezium()` are others.
         split: as in `estimate`, with a family.
         penalty: as in `estimate`, with a family.
         solver: as in `estimate`, with a family.
-        neighbours: how many temperatures on each side lend their draws to the fit, with a family: each
-            control variate is then fitted to more draws than are averaged.
+        neighbours: how many temperatures on each side contribute their draws to the fit, with a family:
+            each control variate is then fitted to more draws than are averaged.
         exchanged: whether the chains exchanged states, as those of parallel tempering do: their errors
-            then hang together, and the standard error comes from batches of draws that were made at
-            the same time. Otherwise the temperatures are taken to be independent.
+            are then correlated, and the standard error comes from batches of draws made at the same
+            time. Otherwise the temperatures are taken to be independent.
         audit: as in `estimate`, at each temperature.
 
     >>> import numpy as np, steinax as sx
     >>> t = np.linspace(0, 1, 9)  # prior and likelihood are standard normal: Z is 1 / sqrt(4 pi)
     >>> x = np.random.default_rng(0).normal(size=(9, 200, 1)) / np.sqrt(1 + t)[:, None, None]
     >>> log_likelihood = -(x[..., 0] ** 2) / 2 - np.log(2 * np.pi) / 2
-    >>> found = sx.evidence(sx.Tempered(x, log_likelihood, -x, -x, t), sx.Polynomial(4))
-    >>> bool(abs(found.value + np.log(4 * np.pi) / 2) < 1e-4)
+    >>> result = sx.evidence(sx.Tempered(x, log_likelihood, -x, -x, t), sx.Polynomial(4))
+    >>> bool(abs(result.value + np.log(4 * np.pi) / 2) < 1e-4)
     True
     """
     options = Options(split, penalty, solver, audit, neighbours)
@@ -429,56 +524,58 @@ def evidence(
         method.contribution(values, *map(float, steps[place : place + 2]))
         for place, values in enumerate(tempered.log_likelihood)
     ]
-    made = [_at(tempered, place, family, one, options) for place, one in enumerate(terms)]
-    log_likelihood = [one.estimate[LOG_LIKELIHOOD] for one in made]
-    quadrature = quadrature_error(tempered, method, [one.means for one in made])
-    shares = [one.share for one in made]
+    results = [
+        _at_temperature(tempered, place, family, term, options) for place, term in enumerate(terms)
+    ]
+    log_likelihood = [result.estimate[LOG_LIKELIHOOD] for result in results]
+    quadrature = quadrature_error(tempered, method, [result.means for result in results])
+    shares = [result.share for result in results]
     return summed(tempered.temperatures, shares, log_likelihood, exchanged, quadrature, method)
 
 
-class Made(NamedTuple):
-    """What one temperature gave."""
+class TemperatureResult(NamedTuple):
+    """The estimates at one temperature, and its share of the log evidence."""
 
     estimate: Estimate
     share: Estimate
-    means: AnyArray  # of the integrands of the method, with control variates
+    means: AnyArray  # expectations of the method's integrands, with control variates
 
 
-def _at(
+def _at_temperature(
     tempered: Tempered,
     place: int,
     family: AbstractFamily | None,
     terms: Contribution,
     options: Options,
-) -> Made:
-    """The expectations at one temperature, and its share of the log evidence."""
+) -> TemperatureResult:
+    """Estimate the expectations at one temperature, and its share of the log evidence."""
     values = tempered.log_likelihood[place]
-    own = terms.integrands(values)
-    plain = np.array([np.mean(one) for one in own.values()])
+    named = terms.integrands(values)
+    plain = np.array([np.mean(integrand) for integrand in named.values()])
     value, slope = _linear(terms, plain)
 
     def f(values: AnyArray) -> dict[str, AnyArray]:
-        found = terms.integrands(values)
-        if not found:  # the last of the stepping stones has nothing to add
+        named = terms.integrands(values)
+        if not named:  # the last of the stepping stones contributes nothing
             return {LOG_LIKELIHOOD: values}
-        centred = np.stack(list(found.values()), axis=-1) - plain
-        return {LOG_LIKELIHOOD: values, **found, SHARE: centred @ slope}
+        centred = np.stack(list(named.values()), axis=-1) - plain
+        return {LOG_LIKELIHOOD: values, **named, SHARE: centred @ slope}
 
     try:
-        found = controlled(tempered, place, f, family, options)
+        result = controlled_expectations(tempered, place, f, family, options)
     except AuditError as error:
         error.add_note(f"This is at inverse temperature {tempered.temperatures[place]:g}.")
         raise
-    means = np.array([found[name].value for name in own])
-    if not own:
-        return Made(found, nothing(found[LOG_LIKELIHOOD]), means)
+    means = np.array([result[name].value for name in named])
+    if not named:
+        return TemperatureResult(result, no_contribution(result[LOG_LIKELIHOOD]), means)
     with precision(np.float64), np.errstate(invalid="ignore", divide="ignore"):
-        bend = float(terms.share(jnp.asarray(means)) - value - slope @ (means - plain))
-    return Made(found, moved(found[SHARE], value, bend), means)
+        remainder = float(terms.share(jnp.asarray(means)) - value - slope @ (means - plain))
+    return TemperatureResult(result, combined_share(result[SHARE], value, remainder), means)
 
 
 def _linear(terms: Contribution, plain: np.ndarray) -> tuple[float, np.ndarray]:
-    """The share at the plain means, and its gradient there."""
+    """Compute the share at the plain means, and its gradient there."""
     with precision(np.float64):
         value, slope = jax.value_and_grad(terms.share)(jnp.asarray(plain, jnp.float64))
     return float(value), np.asarray(slope)

@@ -1,3 +1,5 @@
+"""Draws from power posteriors, with log likelihoods and scores."""
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from .._show import counted, some_of
 from .._types import AnyArray
-from ..adapters._logdensity import density_and_score
-from ..data import Sample
-from ..data._sample import as_chains, as_names, as_reals
+from ..adapters import density_and_score
+from ..data import Sample, as_chains, as_names, as_reals
 
 
 class Tempered(eqx.Module):
@@ -21,10 +22,10 @@ class Tempered(eqx.Module):
     Args:
         draws: $x$ at each temperature, (temperature, draw, dim) or (temperature, chain, draw, dim), or
             a list of arrays (draw, dim) or (chain, draw, dim) of any lengths.
-        log_likelihood: $\log L(x)$ of each draw, of the same axes without the last, with every
-            constant that the evidence is to have.
-        likelihood_scores: $\nabla \log L(x)$, of the shape of the draws.
-        prior_scores: $\nabla \log p(x)$, of the shape of the draws.
+        log_likelihood: $\log L(x)$ of each draw, in the shape of the draws without the last axis,
+            including all constants that the evidence should contain.
+        likelihood_scores: $\nabla \log L(x)$, in the shape of the draws.
+        prior_scores: $\nabla \log p(x)$, in the shape of the draws.
         temperatures: the inverse temperatures $0 = t_0 < t_1 < \ldots < t_J = 1$.
         names: one name per dimension; `x[0]`, `x[1]`, ... when not given.
 
@@ -35,8 +36,8 @@ class Tempered(eqx.Module):
     Tempered(3 temperatures, 300 draws, 1 dimension: x[0])
     """
 
-    draws: tuple[AnyArray, ...]  # each (chain, draw, dim), of its own length
-    log_likelihood: tuple[AnyArray, ...]  # each (chain, draw)
+    draws: tuple[AnyArray, ...]  # one (chain, draw, dim) per temperature; lengths may differ
+    log_likelihood: tuple[AnyArray, ...]  # one (chain, draw) per temperature
     likelihood_scores: tuple[AnyArray, ...]
     prior_scores: tuple[AnyArray, ...]
     temperatures: Float[AnyArray, " temperature"]
@@ -59,7 +60,7 @@ class Tempered(eqx.Module):
         self.log_likelihood = _all_values(log_likelihood, self.draws)
         for what, scores in (("likelihood", self.likelihood_scores), ("prior", self.prior_scores)):
             _check_shapes(what, scores, self.draws)
-        dims = {one.shape[2] for one in self.draws}
+        dims = {chains.shape[2] for chains in self.draws}
         if len(dims) > 1:
             raise ValueError(
                 f"the draws have {sorted(dims)} dimensions: give the same parameters at every temperature."
@@ -74,7 +75,7 @@ class Tempered(eqx.Module):
         temperatures: ArrayLike,
         names: Sequence[str] | None = None,
     ) -> "Tempered":
-        r"""The same from the log likelihood and the log prior in jax, which give values and scores.
+        r"""Compute log likelihoods and scores of draws from the log likelihood and log prior in jax.
 
         Args:
             log_likelihood: $\log L$ of one draw, a vector, with its constants.
@@ -90,14 +91,14 @@ class Tempered(eqx.Module):
         >>> Tempered.from_logdensity(normal, normal, x, t).likelihood_scores[0].shape
         (1, 100, 1)
         """
-        chains = _all_chains(draws, "draws", len(as_temperatures(temperatures)))
-        likelihood = [density_and_score(log_likelihood, one) for one in chains]
+        per_temperature = _all_chains(draws, "draws", len(as_temperatures(temperatures)))
+        likelihood = [density_and_score(log_likelihood, chains) for chains in per_temperature]
         values, scores = zip(*likelihood, strict=True)
-        prior = [density_and_score(log_prior, one)[1] for one in chains]
-        return Tempered(chains, values, scores, prior, temperatures, names)
+        prior = [density_and_score(log_prior, chains)[1] for chains in per_temperature]
+        return Tempered(per_temperature, values, scores, prior, temperatures, names)
 
     def sample(self, place: int) -> Sample:
-        """The draws at one temperature, with their scores at that temperature."""
+        """Return the draws at one temperature, with their scores at that temperature."""
         t = self.temperatures[place]
         scores = self.prior_scores[place] + t * self.likelihood_scores[place]
         return Sample(self.draws[place], scores, self.names)
@@ -107,13 +108,13 @@ class Tempered(eqx.Module):
 
     def __repr__(self) -> str:
         shown = some_of(self.names, 4)
-        size = sum(one.size for one in self.log_likelihood)
+        size = sum(values.size for values in self.log_likelihood)
         dims = counted(len(self.names), "dimension")
         return f"Tempered({len(self)} temperatures, {size} draws, {dims}: {shown})"
 
 
 def as_temperatures(temperatures: ArrayLike) -> np.ndarray:
-    """Inverse temperatures from 0 to 1, or a refusal."""
+    """Convert inverse temperatures to an array, and check that they increase from 0 to 1."""
     t = as_reals(temperatures, "temperatures").astype(np.float64)
     if t.ndim != 1 or len(t) < 2:
         raise ValueError(
@@ -121,59 +122,62 @@ def as_temperatures(temperatures: ArrayLike) -> np.ndarray:
         )
     if not np.all(np.diff(t) > 0):
         raise ValueError(
-            "temperatures do not grow from each to the next: give inverse temperatures in growing order, "
-            "and the draws in the same order."
+            "temperatures do not increase from each to the next: give inverse temperatures in increasing "
+            "order, and the draws in the same order."
         )
     if t[0] != 0 or t[-1] != 1:
         raise ValueError(
             f"temperatures go from {t[0]:g} to {t[-1]:g}: give inverse temperatures from 0, the prior, to "
-            "1, the posterior; draws of the prior can be had without a chain."
+            "1, the posterior; the prior can be sampled without a chain."
         )
     return t
 
 
 def _all_chains(values: Any, what: str, count: int) -> tuple[np.ndarray, ...]:
+    """Convert the arrays of all temperatures to the shape (chain, draw, dim)."""
     if len(values) != count:
         raise ValueError(
             f"{what} at {len(values)} temperatures, and there are {count} temperatures: give one array for "
             "each, the temperature as the first axis."
         )
-    return tuple(as_chains(one, what, np.float64) for one in values)
+    return tuple(as_chains(chains, what, np.float64) for chains in values)
 
 
 def _all_values(values: Any, draws: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Convert the log likelihoods of all temperatures to the shape (chain, draw), and check them."""
     if len(values) != len(draws):
         raise ValueError(
             f"log_likelihood at {len(values)} temperatures, and there are draws at {len(draws)}: give one "
             "array (chain, draw) or (draw,) for each."
         )
-    found = []
-    for one, of in zip(values, draws, strict=True):
-        array = as_reals(one, "log_likelihood").astype(np.float64)
+    arrays = []
+    for at_temperature, chains in zip(values, draws, strict=True):
+        array = as_reals(at_temperature, "log_likelihood").astype(np.float64)
         array = array[None] if array.ndim == 1 else array
-        if array.shape != of.shape[:2]:
+        if array.shape != chains.shape[:2]:
             raise ValueError(
-                f"log_likelihood has shape {array.shape} beside draws of shape {of.shape}: give one number "
-                "for each draw, summed over the data."
+                f"log_likelihood has shape {array.shape}, and the draws have shape {chains.shape}: give one "
+                "number for each draw, summed over the data."
             )
         if not np.isfinite(array).all():
             raise ValueError(
                 "log_likelihood is not finite on every draw, so it has no mean there: leave out the draws "
-                "where the model failed, and say so, or repair the likelihood."
+                "where the model failed, and report that, or fix the likelihood."
             )
         if np.ptp(array) == 0:
             raise ValueError(
                 "log_likelihood is the same on every draw of a temperature: check that it is summed over the "
                 "data for each draw, and that the chain moved."
             )
-        found.append(array)
-    return tuple(found)
+        arrays.append(array)
+    return tuple(arrays)
 
 
 def _check_shapes(what: str, scores: tuple[np.ndarray, ...], draws: tuple[np.ndarray, ...]) -> None:
-    for one, of in zip(scores, draws, strict=True):
-        if one.shape != of.shape:
+    """Raise an error unless the scores have the shapes of the draws."""
+    for gradients, chains in zip(scores, draws, strict=True):
+        if gradients.shape != chains.shape:
             raise ValueError(
-                f"{what}_scores have shape {one.shape} beside draws of shape {of.shape}: each draw needs a "
-                "gradient with one entry per dimension."
+                f"{what}_scores have shape {gradients.shape}, and the draws have shape {chains.shape}: each "
+                "draw needs a gradient with one entry per dimension."
             )

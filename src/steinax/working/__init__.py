@@ -1,11 +1,21 @@
-"""Many pieces of work: on threads or on a cluster, resumed after an interruption.
+"""Run a function on many pieces of work, on threads or a cluster, and resume after an interruption.
 
-Nothing here knows what a draw is: `gather` calls a function on each piece and gives the results in
-order. Streams and farms of posteriors are built on it.
+This package is independent of draws and scores: `gather` calls a function on each piece and yields
+the results in order. Streams and farms of posteriors are built on it.
 """
 
-from ._gather import gather
-from ._keeping import CorruptChunkError, NotKeptWarning, OtherRunError, WorkerLostError
+from ._fingerprint import fingerprint as fingerprint
+from ._gather import gather, one_blas_thread as one_blas_thread
+from ._keeping import (
+    CorruptChunkError,
+    NotKeptWarning,
+    OtherRunError,
+    WorkerLostError,
+    chunk_file as chunk_file,
+    chunk_shape as chunk_shape,
+    find_missing as find_missing,
+    locate as locate,
+)
 
 __all__ = [
     "CorruptChunkError",

@@ -1,4 +1,4 @@
-"""Fingerprints of data and functions: whether a kept result is of the same work."""
+"""Fingerprints of data and functions, which tell whether a stored result belongs to the same run."""
 
 import dataclasses
 import dis
@@ -23,7 +23,7 @@ LABELLED = ("pandas", "xarray")
 
 
 def is_stored(value: object) -> bool:
-    """Whether it is an array that is read by slices, with no labels for its numbers.
+    """Tell whether a value is an array that is read by slices and has no labels, such as one of zarr.
 
     >>> is_stored(np.zeros(3)), is_stored(memoryview(b""))
     (False, False)
@@ -31,11 +31,11 @@ def is_stored(value: object) -> bool:
     kind = type(value)
     if issubclass(kind, np.ndarray) or kind.__module__.startswith(LABELLED):
         return False
-    return all(hasattr(value, part) for part in ("shape", "dtype", "__getitem__"))
+    return all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__"))
 
 
 def plainer(value: Any) -> object:
-    """Something that tells all that matters of an object; None where its fields do.
+    """Replace an object by a simpler one that determines it; None if its fields are to be used instead.
 
     >>> plainer(jax.jit(abs))
     <built-in function abs>
@@ -47,54 +47,54 @@ def plainer(value: Any) -> object:
         return value.name, value.default, value.default_factory, value.metadata
     if kind is jax.tree_util.PyTreeDef:
         return value.num_leaves, value.node_data(), value.children()
-    if value is getattr(np.random.get_state, "__self__", None):  # whoever uses it wants no seed
+    if value is getattr(np.random.get_state, "__self__", None):  # its users set no seed
         return "the random state of NumPy"
     in_c = not isinstance(inspect.getattr_static(kind, "__call__", None), types.FunctionType)
     return getattr(value, "__wrapped__", None) if callable(value) and in_c else None
 
 
 PACKAGE = __name__.partition(".")[0]
-INSTALLED = {"site-packages", "dist-packages"}  # folders
-STANDARD = tuple(sysconfig.get_path(one) for one in ("stdlib", "platstdlib"))
-UFUNCS = ("numpy", "scipy.special")  # whose functions do not all say where they are from
+INSTALLED = {"site-packages", "dist-packages"}  # folders of installed packages
+STANDARD = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+UFUNCS = ("numpy", "scipy.special")  # modules of ufuncs, which may lack __module__
 GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 CLOSED_OVER = {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
 
 
-class Reference(NamedTuple):
-    """A name that a function uses, the attributes that it asks of it at once, and the value."""
+class UsedName(NamedTuple):
+    """A name that a function uses, the chain of attributes read from it, and its value."""
 
     name: str
     attributes: tuple[str, ...]
     value: object
 
 
-def references(f: types.FunctionType) -> list[Reference]:
-    """The globals that a function uses, what it closes over and what it imports, sorted by name.
+def references(f: types.FunctionType) -> list[UsedName]:
+    """List the globals, closure variables and imports of a function, sorted by name.
 
     >>> import math
-    >>> [one[:2] for one in references(lambda x: math.sin(x))]
+    >>> [used[:2] for used in references(lambda x: math.sin(x))]
     [('math', ('sin',))]
     """
     cells, uses = closed_over(f), set(_uses(f.__code__))
     unused = cells.keys() - {name for kind, name, _ in uses if kind == "cell"}
-    found: dict[tuple[str, tuple[str, ...]], Any] = {(name, ()): cells[name] for name in unused}
+    values: dict[tuple[str, tuple[str, ...]], Any] = {(name, ()): cells[name] for name in unused}
     for kind, name, attributes in uses:
         if kind == "import":
             known = version_of(name) is not None
-            found[f"import {name}", ()] = (
+            values[f"import {name}", ()] = (
                 sys.modules.get(name, name) if known else types.ModuleType(name)
             )
         elif kind == "global":
-            found[name, attributes] = _global(f, name)
-        elif name in cells:  # others are variables of the function itself
-            found[name, attributes] = cells[name]
-    return [Reference(*key, found[key]) for key in sorted(found)]
+            values[name, attributes] = _global(f, name)
+        elif name in cells:  # otherwise a local variable of the function
+            values[name, attributes] = cells[name]
+    return [UsedName(*key, values[key]) for key in sorted(values)]
 
 
 def closed_over(f: types.FunctionType) -> dict[str, Any]:
-    """What a function closes over, by name."""
+    """Collect the closure variables of a function, by name."""
     cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
     return {name: _content(cell) for name, cell in cells}
 
@@ -113,17 +113,17 @@ def _global(f: types.FunctionType, name: str) -> object:
 
 
 def _uses(code: types.CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The names that code, and the code inside it, loads or imports."""
+    """Iterate over the names that code, and the code nested in it, loads or imports."""
     steps = list(dis.get_instructions(code))
-    for place, step in enumerate(steps):
+    for position, step in enumerate(steps):
         if step.opname == "IMPORT_NAME":
-            level = steps[place - 2].argval
+            level = steps[position - 2].argval
             yield "import", step.argval if level == 0 else f"{'.' * level}{step.argval}", ()
         elif step.opname in GLOBAL | CLOSED_OVER:
-            end = place + 1
+            end = position + 1
             while steps[end].opname in ATTRIBUTE:
                 end += 1
-            attributes = tuple(one.argval for one in steps[place + 1 : end])
+            attributes = tuple(load.argval for load in steps[position + 1 : end])
             yield "global" if step.opname in GLOBAL else "cell", step.argval, attributes
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -131,7 +131,7 @@ def _uses(code: types.CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
 
 def in_package(value: Any) -> tuple[str, ...] | None:
-    """The module, the name and the version of what an installed package defines; else None.
+    """Find the module, name and version of an object of an installed package; None for other objects.
 
     >>> import math
     >>> in_package(math.sin)[:2]
@@ -141,21 +141,21 @@ def in_package(value: Any) -> tuple[str, ...] | None:
         known = version_of(value.__name__)
         return None if known is None else (value.__name__, "", known)
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    home = getattr(value, "__module__", None)
-    for module in UFUNCS if home is None and isinstance(value, np.ufunc) else (home,):
+    origin = getattr(value, "__module__", None)
+    for module in UFUNCS if origin is None and isinstance(value, np.ufunc) else (origin,):
         if not isinstance(name, str) or not isinstance(module, str):
             return None
-        found: Any = sys.modules.get(module)
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is value and (known := version_of(module)) is not None:
+        target: Any = sys.modules.get(module)
+        for attribute in name.split("."):
+            target = getattr(target, attribute, None)
+        if target is value and (known := version_of(module)) is not None:
             return module, name, known
     return None
 
 
 @cache
 def version_of(module: str) -> str | None:
-    """The version of the installed package, or of the Python, that a module belongs to; else None."""
+    """Find the version of the installed package, or of Python, that a module belongs to; else None."""
     package = module.partition(".")[0]
     if package == PACKAGE:
         return version(PACKAGE)
@@ -169,21 +169,21 @@ def version_of(module: str) -> str | None:
 
 
 def _origin(module: str, package: str) -> str | None:
-    """Where a module's code is; nothing is imported to find out."""
-    there = sys.modules.get(module)
-    if (file := getattr(there, "__file__", None)) is not None:
+    """Find the file of a module without importing it."""
+    imported = sys.modules.get(module)
+    if (file := getattr(imported, "__file__", None)) is not None:
         return file
     try:
-        spec = find_spec(package) if there is None else there.__spec__
+        spec = find_spec(package) if imported is None else imported.__spec__
     except (ImportError, ValueError):
         return None
     return None if spec is None else spec.origin
 
 
 def _package_version(package: str) -> str | None:
-    told = getattr(sys.modules.get(package), "__version__", None)
-    if isinstance(told, str):
-        return told
+    declared = getattr(sys.modules.get(package), "__version__", None)
+    if isinstance(declared, str):
+        return declared
     for name in (package, *packages_distributions().get(package, ())):
         try:
             return version(name)
@@ -193,7 +193,7 @@ def _package_version(package: str) -> str | None:
 
 
 SIZE = 16  # bytes of a digest
-BLOCK = 2**26  # bytes of an array that are read at once: 64 MB
+BLOCK = 2**26  # bytes of an array read at a time: 64 MB
 ATOMS = {
     type(None),
     bool,
@@ -214,7 +214,7 @@ SLOTS = {
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
 }
-UNTOLD = {  # what a class says of itself, and does not compute with
+UNTOLD = {  # metadata of a class, which does not affect results
     "__abstractmethods__",
     "__annotations__",
     "__dataclass_params__",
@@ -232,15 +232,15 @@ UNTOLD = {  # what a class says of itself, and does not compute with
 
 
 def fingerprint(*things: object) -> str:
-    """A digest that changes with whatever could change a result that is computed from these.
+    """Compute a digest that changes with anything that could change a result computed from `things`.
 
     Numbers, texts, arrays and containers count by their content. Functions count by their code, their
-    defaults, what they close over and the globals that they use, and so on through all of these; other
-    objects by their class and their fields. Modules and what they define count by name and version if
-    they are installed packages. Nothing is called or imported for it, and pickle has no part in it.
+    defaults, their closure variables and the globals that they use, recursively; other objects by their
+    class and their fields. Installed packages, and objects that they define, count by name and version.
+    Nothing is called or imported, and pickle is not used.
 
     Raises:
-        TypeError: for what cannot be told from others, such as an open file or a lock.
+        TypeError: for objects without comparable content, such as an open file or a lock.
 
     >>> def scaled(by):
     ...     return lambda x: by * x
@@ -258,28 +258,28 @@ def fingerprint(*things: object) -> str:
 
 
 class _Walk:
-    """Goes through values in a fixed order, and adds each to a digest, with its kind and its size."""
+    """Traversal of values in a fixed order that adds each to a digest, with its kind and size."""
 
     def __init__(self) -> None:
         self._digest = blake2b(digest_size=SIZE)
         self._seen: dict[int, int] = {}
-        self._held: list[object] = []  # so that no address is used twice
-        self._path: list[str] = []  # names on the way to what is added
+        self._held: list[object] = []  # keeps the values alive, so that no id is reused
+        self._path: list[str] = []  # names that lead to the current value
 
     def digest(self) -> str:
         return self._digest.hexdigest()
 
-    def _mark(self, *parts: str | bytes) -> None:
-        for part in parts:
-            held = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-            self._digest.update(b"%d:" % len(held))
-            self._digest.update(held)
+    def _mark(self, *texts: str | bytes) -> None:
+        for text in texts:
+            encoded = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+            self._digest.update(b"%d:" % len(encoded))
+            self._digest.update(encoded)
 
     def _again(self, value: object) -> bool:
-        """Whether a value was met before; then its place is added, and what refers to itself ends."""
-        place = self._seen.setdefault(id(value), len(self._seen))
-        if place < len(self._held):
-            self._mark("again", str(place))
+        """Tell whether a value was met before, and add its number: this ends circular references."""
+        number = self._seen.setdefault(id(value), len(self._seen))
+        if number < len(self._held):
+            self._mark("again", str(number))
             return True
         self._held.append(value)
         return False
@@ -292,9 +292,7 @@ class _Walk:
             self._array(np.asarray(value), "array")
         elif isinstance(value, jax.Array):
             self._jax_array(value)
-        elif (
-            kind is tuple or kind is types.CodeType
-        ):  # what cannot change: the same wherever it is stored
+        elif kind is tuple or kind is types.CodeType:  # immutable: equal content means equal
             self._tuple(value) if kind is tuple else self._code(value)
         elif kind in (set, frozenset):
             self._mark(kind.__name__, *sorted(map(fingerprint, value)))
@@ -309,7 +307,7 @@ class _Walk:
             self._composite(value)
 
     def _composite(self, value: Any) -> None:
-        """What may hold itself, and is therefore added once."""
+        """Add a value that may contain itself, and is therefore added only once."""
         kind = type(value)
         if kind is list:
             self._mark("list", str(len(value)))
@@ -327,9 +325,9 @@ class _Walk:
         elif kind in SLOTS:
             self._mark(kind.__name__, value.__name__)
         elif kind in (property, staticmethod, classmethod):
-            parts = ("fget", "fset", "fdel", "__func__")
+            names = ("fget", "fset", "fdel", "__func__")
             self._mark(kind.__name__)
-            self._each(getattr(value, part, None) for part in parts)
+            self._each(getattr(value, name, None) for name in names)
         elif is_stored(value):
             self._stored(value)
         else:
@@ -340,7 +338,7 @@ class _Walk:
             self.add(value)
 
     def _named(self, name: str, value: object) -> None:
-        """A value with the name under which it was found."""
+        """Add a value with its name."""
         self._mark(name)
         self._path.append(name)
         self.add(value)
@@ -374,16 +372,16 @@ class _Walk:
             self._array(np.asarray(array), f"{weak}jax array")
 
     def _stored(self, array: Any) -> None:
-        """An array of zarr, dask or h5py: every number of it, some rows at a time."""
+        """Add all numbers of an array of zarr, dask or h5py, a block of rows at a time."""
         self._mark("stored array", str(array.dtype), str(tuple(array.shape)))
         count = array.shape[0] if array.shape else 0
         size = max(1, array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64)))
         rows = max(1, BLOCK // size)
-        parts = (array[i : i + rows] for i in range(0, count, rows)) if count else [array[()]]
-        self._each(np.asarray(part) for part in parts)
+        blocks = (array[i : i + rows] for i in range(0, count, rows)) if count else [array[()]]
+        self._each(np.asarray(block) for block in blocks)
 
     def _code(self, code: types.CodeType) -> None:
-        """What is executed, and not where it was written."""
+        """Add the instructions of a code object, without its file name and line numbers."""
         counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
         names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
         self._mark("code", code.co_code, code.co_exceptiontable)
@@ -397,16 +395,16 @@ class _Walk:
         version = version_of(home)
         if version is None:
             used = references(f)
-        else:  # what its package defines is known by the version
+        else:  # the version determines what its package defines
             self._mark("of", home, version)
-            used = [Reference(name, (), value) for name, value in closed_over(f).items()]
-        for one in used:
-            self._reference(one)
+            used = [UsedName(name, (), value) for name, value in closed_over(f).items()]
+        for reference in used:
+            self._reference(reference)
         self._path.pop()
 
-    def _reference(self, one: Reference) -> None:
-        """A value that a function uses; of a module that is not installed only the part that it uses."""
-        value, attributes = one.value, list(one.attributes)
+    def _reference(self, used: UsedName) -> None:
+        """Add a value that a function uses; of a module that is not installed, only the attribute used."""
+        value, attributes = used.value, list(used.attributes)
         while (
             isinstance(value, types.ModuleType)
             and version_of(value.__name__) is None
@@ -414,7 +412,7 @@ class _Walk:
         ):
             self._mark(value.__name__, attributes[0])
             value = getattr(value, attributes.pop(0), None)
-        self._named(".".join((one.name, *one.attributes)), value)
+        self._named(".".join((used.name, *used.attributes)), value)
 
     def _class(self, cls: type) -> None:
         self._mark("class", cls.__qualname__)
@@ -423,25 +421,24 @@ class _Walk:
             self._named(name, vars(cls)[name])
 
     def _object(self, value: Any) -> None:
-        """An object by its class and its fields, or by what its class says that it is made from."""
-        if (made_from := plainer(value)) is not None:
+        """Add an object by its class and fields, or by what `plainer` or pickle's protocol reduce it to."""
+        if (plain := plainer(value)) is not None:
             self._mark("made from", type(value).__name__)
-            self.add(made_from)
+            self.add(plain)
             return
         try:
-            made = value.__reduce_ex__(2)
+            reduced = value.__reduce_ex__(2)
         except Exception:
-            made = ""
-        if isinstance(made, str):
+            reduced = ""
+        if isinstance(reduced, str):
             raise _refusal(f"a {type(value).__module__}.{type(value).__qualname__}", self._path)
-        make, args, state, items, pairs = (*made, None, None, None)[:5]
-        if isinstance(
-            state, dict
-        ):  # not what was computed from other fields, and may be there or not
-            derived = {
-                n for n in state if isinstance(getattr(type(value), n, None), cached_property)
+        make, args, state, items, pairs = (*reduced, None, None, None)[:5]
+        if isinstance(state, dict):  # without cached properties, which may or may not be there yet
+            state = {
+                name: content
+                for name, content in state.items()
+                if not isinstance(getattr(type(value), name, None), cached_property)
             }
-            state = {name: one for name, one in state.items() if name not in derived}
         self._mark("object")
         self._path.append(type(value).__qualname__)
         self._each((make, args, state, list(items or ()), list(pairs or ())))

@@ -1,4 +1,4 @@
-"""Results kept in a folder, chunks of stored arrays, and the errors of both."""
+"""Results stored in a folder, chunks of stored arrays, and the errors raised for both."""
 
 import errno
 import json
@@ -22,7 +22,7 @@ class CorruptChunkError(RuntimeError):
 
     Attributes:
         array: the name of the array.
-        chunk: the place of the chunk in the grid of chunks.
+        chunk: the index of the chunk in the grid of chunks.
         file: where it is stored, if that is known.
         reason: what the reader said.
 
@@ -50,25 +50,25 @@ class CorruptChunkError(RuntimeError):
 
 
 def chunk_shape(array: Any) -> tuple[int, ...]:
-    """The shape of a chunk (of a shard, where chunks are stored together); of all, if there are none.
+    """Find the shape of the chunks, or shards, of an array; the whole shape if it is not chunked.
 
     >>> import numpy as np
     >>> chunk_shape(np.zeros((4, 100, 2)))
     (4, 100, 2)
     """
     chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)
-    if chunks is None:  # xarray knows how the file is cut
+    if chunks is None:  # xarray keeps the chunks of the file
         encoding = getattr(array, "encoding", {})
         chunks = encoding.get("chunks") or encoding.get("chunksizes")
     if chunks is None or len(chunks) != len(array.shape):
         return tuple(array.shape)
-    return tuple(int(one if isinstance(one, int) else max(one)) for one in chunks)
+    return tuple(int(size if isinstance(size, int) else max(size)) for size in chunks)
 
 
 def locate(array: Any, what: str, chain: int, draw: int) -> dict[str, Any]:
-    """The array, the chunk and, if it is a zarr store, the file that hold a draw."""
-    place = (chain, draw, 0)[-len(array.shape) :]
-    chunk = tuple(i // size for i, size in zip(place, chunk_shape(array), strict=True))
+    """Find the array, the chunk and, for a zarr store, the file that hold a draw."""
+    position = (chain, draw, 0)[-len(array.shape) :]
+    chunk = tuple(i // size for i, size in zip(position, chunk_shape(array), strict=True))
     return {
         "array": getattr(array, "path", None) or what,
         "chunk": chunk,
@@ -77,43 +77,44 @@ def locate(array: Any, what: str, chain: int, draw: int) -> dict[str, Any]:
 
 
 def find_missing(array: Any, what: str) -> None:
-    """Refuse a zarr array of which chunks are missing: zarr would read them as zeros."""
+    """Refuse a zarr array with missing chunks, which zarr would read as zeros."""
     if not hasattr(array, "nchunks_initialized") or not hasattr(array, "metadata"):
         return
     grid = [
-        -(-size // inside) for size, inside in zip(array.shape, chunk_shape(array), strict=True)
+        -(-size // chunk_size)
+        for size, chunk_size in zip(array.shape, chunk_shape(array), strict=True)
     ]
     # zarr counts the chunks in each shard
-    each = prod(chunk_shape(array)) // prod(array.chunks)
-    total, held = prod(grid), array.nchunks_initialized // each
-    if held >= total:
+    per_shard = prod(chunk_shape(array)) // prod(array.chunks)
+    total, stored = prod(grid), array.nchunks_initialized // per_shard
+    if stored >= total:
         return
     for chunk in product(*(range(size) for size in grid)):
         if not _exists(array, chunk):
-            reason = f"{total - held} of {total} chunks are missing, and zarr would give zeros"
+            reason = f"{total - stored} of {total} chunks are missing, and zarr would give zeros"
             raise CorruptChunkError(array.path or what, chunk, chunk_file(array, chunk), reason)
 
 
 def _exists(array: Any, chunk: tuple[int, ...]) -> bool:
-    from zarr.core.sync import sync
+    from zarr.core.sync import sync  # no public name: zarr-developers/zarr-python issue 3637
 
     return sync((array.store_path / array.metadata.encode_chunk_key(chunk)).exists())
 
 
 def chunk_file(array: Any, chunk: tuple[int, ...]) -> str | None:
-    """The file of a zarr store that holds a chunk; None if there is no such file."""
+    """Find the file of a zarr store that holds a chunk; None for other arrays."""
     if not hasattr(array, "store_path") or not hasattr(array.metadata, "encode_chunk_key"):
         return None
     return str(array.store_path / array.metadata.encode_chunk_key(chunk)).removeprefix("file://")
 
 
 class WorkerLostError(RuntimeError):
-    """The workers of a cluster are gone, or one piece of work takes them down each time.
+    """The workers of a cluster are lost, or one piece of work crashes them each time.
 
-    A worker that dies is survived: another one does its work. This is raised when there has been no
+    When a single worker dies, another one does its work. This is raised when there has been no
     worker for two minutes (`dask.config.set({"steinax.patience": 600})` makes it ten), when the
-    scheduler is gone, and when a piece was lost with its worker several times. Nothing that is
-    kept is lost.
+    scheduler is lost, and when a piece was lost with its worker several times. Stored results are
+    not lost.
 
     Example::
 
@@ -127,7 +128,7 @@ class WorkerLostError(RuntimeError):
 
 
 class OtherRunError(ValueError):
-    """A folder of kept results belongs to a run with other settings.
+    """A folder of stored results belongs to a run with other settings.
 
     >>> import tempfile
     >>> from steinax.working import gather
@@ -142,10 +143,10 @@ class OtherRunError(ValueError):
 
 
 class NotKeptWarning(UserWarning):
-    """Results could not be written to the folder of kept results; the run itself goes on.
+    """Results could not be written to the folder of stored results; the run itself continues.
 
-    What it computes is right, and what was kept before stays. To stop a run at once when the disk
-    is full, make an error of it:
+    Its results are right, and those stored before remain. To stop a run at once when the disk is
+    full, turn the warning into an error:
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -153,16 +154,16 @@ class NotKeptWarning(UserWarning):
     """
 
 
-DIGEST = 32  # bytes of checksum before each kept result
+DIGEST = 32  # bytes of the checksum before each stored result
 MANIFEST = "manifest.json"
-FULL = {errno.ENOSPC, errno.EDQUOT}  # of a disk, or of what one user may have of it
+FULL = {errno.ENOSPC, errno.EDQUOT}  # a full disk, or a user's quota
 
 
 class Kept:
-    """The finished results of one run, each in a file that is there whole or not at all.
+    """Store of the finished results of one run, each in a file that is either complete or absent.
 
-    A file is a checksum and an npz archive. It is written under another name, brought to disk
-    (fsync) and then renamed, so a killed process leaves no half of it under its own name.
+    A file is a checksum and an npz archive. It is written under a temporary name, flushed to disk
+    (fsync) and then renamed, so a killed process leaves no incomplete file under the final name.
     """
 
     def __init__(self, folder: str | os.PathLike[str], label: str, pieces: int):
@@ -181,52 +182,52 @@ class Kept:
                 raise
             self._warn(error, len(json.dumps(self._run)))
 
-    def load(self, place: int) -> Any:
-        """The result of a piece.
+    def load(self, index: int) -> Any:
+        """Load the result of a piece.
 
         Raises:
-            KeyError: if it was not kept, or if its file is cut short or altered: not believed.
+            KeyError: if it was not stored, or if its file is truncated or altered.
         """
         try:
-            content = self._path(place).read_bytes()
+            content = self._path(index).read_bytes()
             if not self._claimed or content[:DIGEST] != _digest(content[DIGEST:]):
-                raise KeyError(place)
+                raise KeyError(index)
             return from_bytes(content[DIGEST:])
         except (OSError, ValueError):
-            raise KeyError(place) from None
+            raise KeyError(index) from None
 
-    def store(self, place: int, result: object) -> None:
-        """Write a result. If that fails the run goes on, with one warning: nothing is lost yet."""
+    def store(self, index: int, result: object) -> None:
+        """Write a result; if that fails, warn once and let the run continue."""
         content = to_bytes(result)
         try:
             with self._lock:
                 self._claim()
-            _write(self._path(place), _digest(content) + content)
+            _write(self._path(index), _digest(content) + content)
         except OSError as error:
             self._warn(error, len(content) + DIGEST)
 
-    def _path(self, place: int) -> Path:
-        return self._folder / f"{place:08d}.kept"
+    def _path(self, index: int) -> Path:
+        return self._folder / f"{index:08d}.kept"
 
     def _claim(self) -> None:
-        """Make the folder this run's own, or refuse it if it is another's."""
+        """Claim the folder for this run, or refuse it if it belongs to another."""
         if self._claimed:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         manifest = self._folder / MANIFEST
-        found = _read_manifest(manifest)
-        if found is None and not any(self._folder.glob("*.kept")):
+        manifest_content = _read_manifest(manifest)
+        if manifest_content is None and not any(self._folder.glob("*.kept")):
             _write(manifest, json.dumps(self._run, indent=1).encode())
-        elif found != self._run:
-            found = found or {}
-            differing = [key for key in self._run if found.get(key) != self._run[key]]
+        elif manifest_content != self._run:
+            manifest_content = manifest_content or {}
+            differing = [key for key in self._run if manifest_content.get(key) != self._run[key]]
             raise OtherRunError(
                 f"{self._folder} holds the results of another run (another "
                 f"{', '.join(differing)}): give `keep` another folder, or delete this one to start "
                 "again."
             )
-        for rest in self._folder.glob("*.unfinished"):
-            rest.unlink()
+        for unfinished in self._folder.glob("*.unfinished"):
+            unfinished.unlink()
         self._claimed = True
 
     def _warn(self, error: OSError, size: int) -> None:
@@ -249,12 +250,12 @@ def _digest(content: bytes) -> bytes:
 
 def _read_manifest(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except ValueError:  # damaged: nobody knows whose results these are
+    except ValueError:  # damaged: the run of these results is unknown
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _write(path: Path, content: bytes) -> None:
