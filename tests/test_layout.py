@@ -163,6 +163,12 @@ def _folder(module: str) -> str:
     return module.split(".")[1] if "." in module else module
 
 
+DECORATORS = [
+    "@law*",
+    "@*.def_jvp",
+    "@*.defjvp",
+    "@*.def_vmap",
+]  # of functions that jax or laws call
 LOOKED_UP = [  # by other packages, or only named in the text of an annotation
     *("test_*", "pytest_*", "__getattr__", "__dir__", "_repr_html_", "_constructor"),
     *("showwarning", "_action_max_length", "caption_*", "rich", "RenderableType"),
@@ -173,7 +179,7 @@ LOOKED_UP = [  # by other packages, or only named in the text of an annotation
 def test_nothing_in_the_package_is_unused() -> None:
     """By the package, its tests or its benchmarks."""
     vulture = pytest.importorskip("vulture", reason="of the dev group")
-    scan = vulture.Vulture(ignore_names=LOOKED_UP, ignore_decorators=["@law*", "@*.def_jvp"])
+    scan = vulture.Vulture(ignore_names=LOOKED_UP, ignore_decorators=DECORATORS)
     scan.scavenge([SRC, SRC.parents[1] / "tests", SRC.parents[1] / "benchmarks"])
     unused = scan.get_unused_code(min_confidence=60)
     assert not [item.get_report() for item in unused if SRC in Path(item.filename).parents]

@@ -11,7 +11,7 @@ import steinax as sx
 
 from .._store import read, save
 from ..posteriors.chains._density import Density, rows
-from ..posteriors.chains._run import CHAINS, nuts
+from ..posteriors.chains._run import CHAINS, WARMUP, nuts
 from .models import LARGE, MODELS
 
 LONGEST, RUNS = 5000, 4
@@ -26,7 +26,9 @@ def sampled(name: str, runs: int = RUNS, longest: int = LONGEST) -> dict[str, np
         info = initialize_model(keys, program)
         constrain = partial(constrain_fn, program, (), {})
         target = Density(info.potential_fn, constrain, info.param_info.z)
-        z, extra = nuts(target, jax.random.key(2), chains, longest)
+        mcmc = nuts(target, chains, longest, WARMUP)
+        mcmc.run(jax.random.key(2), init_params=target.start, extra_fields=("z_grad",))
+        z, extra = mcmc.get_samples(), mcmc.get_extra_fields()
         found = {
             "draws": rows(z),
             "scores": -rows(extra["z_grad"]),

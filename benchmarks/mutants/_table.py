@@ -41,6 +41,7 @@ def _mutant(name: str, path: str, code: str, instead: str, *tests: str) -> Mutan
     return Mutant(name, path, code, instead, tuple(f"tests/{test}" for test in tests))
 
 
+TRAINING = "estimation/test_training.py"
 CHAINS = "chains/test_statistics.py"
 STREAMED = "chains/test_streamed.py"
 CHOICE = "estimation/test_choice.py"
@@ -52,6 +53,28 @@ STREAM = "estimation/test_streaming.py::test_is_least_squares_without_each_fold[
 FUNCTIONALS = "estimation/test_functionals.py"
 
 ERROR_BARS = (
+    _mutant(
+        "what training points show of the tails is not in the error bar",
+        "solvers/_regression.py",
+        "return np.maximum(self.share @ both**2 - residual.var(axis=0), 0.0)",
+        "return np.zeros(residual.shape[1])",
+        f"{TRAINING}::TestErrorBar::test_what_training_points_show_beyond_the_draws_is_in_it",
+    ),
+    _mutant(
+        "training points are averaged",
+        "solvers/_regression.py",
+        "residual, beside = residual[draw], residual[~draw]",
+        "residual, beside = residual[: draw.sum()], residual[draw.sum() :]",
+        f"{TRAINING}::TestGivenFamily::test_is_the_mean_over_draws_of_fits_to_all_other_rows",
+    ),
+    _mutant(
+        "training points that include draws are used",
+        "data/_coordinates.py",
+        "if _share_a_point(part, sample)\n        else",
+        "if False\n        else",
+        "data/test_training.py::TestRegion"
+        "::test_points_computed_along_with_the_draws_are_left_out_and_that_is_said",
+    ),
     _mutant(
         "chains that lie apart are not charged for it",
         "chains/_statistics.py",
@@ -237,7 +260,7 @@ FITS = (
     _mutant(
         "a fold is fitted to with the others",
         "estimation/_splits.py",
-        "return with_moves(solver.crossfit(problem, folds, key), problem.weights)",
+        "return moved(solver.crossfit(problem, folds, key), problem)",
         "return InSample().control(problem, chains, solver, key)",
         "estimation/test_splits.py::TestHonesty::test_held_out_draws_do_not_reach_their_own_fit",
     ),
@@ -615,7 +638,7 @@ AUDIT_GUARDS = (
     _mutant(
         "an estimate may contradict the plain average",
         "estimation/_estimate.py",
-        "against = contradiction(estimate)",
+        "against = contradiction(estimate, wider)",
         "against = None",
         "estimation/test_guards.py::test_a_contradiction_is_refused",
         "estimation/test_guards.py"

@@ -1,11 +1,12 @@
 """The reference draws of posteriordb, the integrands, and the blocks that they are cut into."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 import steinax as sx
+from steinax.data import kept_training
 
 from .._data import data_folder
 
@@ -23,12 +24,23 @@ class Posterior:
     f: np.ndarray  # (TOTAL, 2 k)
     names: tuple[str, ...]
 
-    def block(self, start: int, n: int) -> tuple[sx.data.Integrands, sx.Sample]:
-        """The integrands on `n` consecutive draws, and these draws as a sample of one chain."""
+    def block(
+        self, start: int, n: int, training: bool = False
+    ) -> tuple[sx.data.Integrands, sx.Sample]:
+        """The integrands on `n` consecutive draws, and these draws as a sample of one chain.
+
+        With `training`, the other draws of the same `REFERENCE` draws are its training points.
+        """
         rows = slice(start, start + n)
         sample = sx.Sample(self.u[rows], self.score[rows])
-        values = {name: self.f[None, rows, i] for i, name in enumerate(self.names)}
-        return sx.data.integrands(values, sample), sample
+        values = sx.data.Integrands(self.f[None, rows], self.names)
+        if not training:
+            return values, sample
+        first = start // REFERENCE * REFERENCE
+        others = np.setdiff1d(np.arange(first, first + REFERENCE), np.arange(start, start + n))
+        sample = sample.with_training(sx.Sample(self.u[others], self.score[others]))
+        kept = np.concatenate(kept_training(sample))
+        return replace(values, training=self.f[others][kept]), sample
 
 
 def folder() -> Path:

@@ -14,14 +14,16 @@ from ._data import load, starts
 ARRAYS = ("value", "mcse", "plain_value", "plain_mcse")
 
 
-def measure(name: str, n: int, blocks: int, path: str) -> list[dict]:
+def measure(name: str, n: int, blocks: int, path: str, training: bool = False) -> list[dict]:
     """Estimate from every block, save what was found at `path`, and tell the time it took.
+
+    With `training`, control variates are also fitted to the draws beside each block.
 
     The first block is estimated twice: its first call compiles, and is timed apart.
     """
     posterior, where = load(name), starts(n, blocks)
-    first, _ = _timed(*posterior.block(int(where[0]), n))
-    calls = [_timed(*posterior.block(int(start), n)) for start in where]
+    first, _ = _timed(*posterior.block(int(where[0]), n, training))
+    calls = [_timed(*posterior.block(int(start), n, training)) for start in where]
     estimates = [estimate for _, estimate in calls]
     seconds = float(np.median([taken for taken, _ in calls]))
     about = {

@@ -20,6 +20,7 @@ _HOMES = {  # in the order in which data flows
         "from_arviz",
         "from_logdensity",
         "from_arrays",
+        "record",
     ),
     "data": (
         "Sample",

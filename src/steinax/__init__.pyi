@@ -35,6 +35,7 @@ from .adapters import (
     from_arviz as from_arviz,
     from_logdensity as from_logdensity,
     from_arrays as from_arrays,
+    record as record,
 )
 from .data import (
     Sample as Sample,

@@ -26,7 +26,7 @@ def to_arviz(
 
     The sample's variables and all other groups of their tree are kept. Draws and scores go to
     `sample_stats["unconstrained_draw"]` and `sample_stats["gradient"]`, weights to
-    `sample_stats["weights"]`, and an estimate to a group `steinax`.
+    `sample_stats["weights"]`, and an estimate to a group `steinax`. Training points are not stored.
 
     Args:
         sample: the draws and scores.

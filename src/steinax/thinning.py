@@ -425,7 +425,8 @@ class Thinned:
         True
         """
         _check_others(self)
-        wanted, report = integrands(f, self.whole), audited(self.whole, audit)
+        whole = self.whole.with_training()
+        wanted, report = integrands(f, whole), audited(whole, audit)
         series = _held_out(self, np.asarray(wanted.values, np.float64))
         plain = chain_statistics(wanted.values)
         controlled = controlled_statistics(series, wanted.values, np.zeros(1))

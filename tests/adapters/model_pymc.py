@@ -66,7 +66,7 @@ def nutpie_trace() -> Any:
 
 @functools.cache
 def pymc_trace() -> Any:
-    """By PyMC's own NUTS, without scores."""
+    """By PyMC's own NUTS, without scores and with its warm-up."""
     quiet = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
     with compiling_by_jax():
         return pm.sample(
@@ -74,6 +74,7 @@ def pymc_trace() -> Any:
             nuts_sampler="pymc",
             random_seed=SEED,
             cores=1,
+            discard_tuned_samples=False,
             compile_kwargs={"mode": "JAX"},
             **RUN,
             **quiet,

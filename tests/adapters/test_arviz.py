@@ -1,10 +1,14 @@
 """Trees and files with scores, and hand-made ones with mistakes."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray
 
 import steinax as sx
+from adapters.settled import same_draws, training_of
 from steinax import checks
 
 RNG = np.random.default_rng(3)
@@ -115,3 +119,79 @@ def test_a_dropped_axis_is_named_with_what_to_do(drop: bool) -> None:
     with pytest.raises(ValueError, match=r"no chain: .*\.isel\(chain=\[0\]\)"):
         sx.from_arviz(_tree().isel(chain=0, drop=drop))
     assert sx.from_arviz(_tree().isel(chain=[0])).chains == 1
+
+
+WARMUP = 300  # of the draws
+
+
+def _warm(**changed: xarray.Dataset) -> xarray.DataTree:
+    """The tree with its first draws in the groups of the warm-up."""
+    density = np.apply_along_axis(_log_density, -1, DRAWS)
+    tree, groups = _tree(lp=(("chain", "draw"), density)), {}
+    for name, node in tree.children.items():
+        groups[f"warmup_{name}"] = node.dataset.isel(draw=slice(WARMUP))
+        groups[name] = node.dataset.isel(draw=slice(WARMUP, None))
+    return xarray.DataTree.from_dict(groups | changed)
+
+
+@pytest.mark.parametrize("form", ["tree", "nc", "zarr"])
+def test_the_warm_up_is_for_training(form: str, tmp_path: Path) -> None:
+    source = tree = _warm()
+    if form == "nc":
+        tree.to_netcdf(source := tmp_path / "warm.nc", engine="h5netcdf")
+    elif form == "zarr":
+        tree.to_zarr(source := tmp_path / "warm.zarr", consolidated=False)
+    sample = sx.from_arviz(source)
+    np.testing.assert_array_equal(sample.draws, DRAWS[:, WARMUP:])
+    part, rows = training_of(sample, DRAWS[:, :WARMUP])
+    np.testing.assert_array_equal(part.scores, SCORES[:, rows])
+    np.testing.assert_array_equal(sx.data.integrands("tau", part).values[..., 0], TAU[:, rows])
+    assert "training points" in sx.estimate("tau", sample, sx.Polynomial(2)).note
+    same_draws(sx.from_arviz(source, warmup=False), sample)
+    same_draws(sx.from_arviz(_tree().isel(draw=slice(WARMUP, None))), sample)
+    assert repr(sx.from_arviz(source, stream=True)).startswith("Stream(4 chains x 200 draws")
+
+
+@pytest.mark.parametrize("name", ["gradient", "unconstrained_draw", "lp"])
+def test_a_warm_up_begins_after_its_last_draw_that_is_not_finite(name: str) -> None:
+    stats = _warm()["warmup_sample_stats"].to_dataset().copy(deep=True)
+    for chain, draw, value in ((3, 0, np.nan), (1, 99, np.inf)):
+        stats[name][chain, draw] = value
+    sample = sx.from_arviz(_warm(warmup_sample_stats=stats))
+    part, rows = training_of(sample, DRAWS[:, 100:WARMUP])
+    np.testing.assert_array_equal(part.scores, SCORES[:, 100:WARMUP][:, rows])
+    np.testing.assert_array_equal(
+        sx.data.integrands("tau", part).values[..., 0], TAU[:, 100:WARMUP][:, rows]
+    )
+    stats[name][0, -1] = np.nan
+    same_draws(sx.from_arviz(_warm(warmup_sample_stats=stats)), sample)
+
+
+UNUSABLE: dict[str, Callable[[xarray.DataTree], dict[str, xarray.Dataset]]] = {
+    "no scores": lambda tree: {
+        "warmup_sample_stats": tree["warmup_sample_stats"].to_dataset().drop_vars("gradient")
+    },
+    "other columns": lambda tree: {
+        "warmup_sample_stats": tree["warmup_sample_stats"]
+        .to_dataset()
+        .assign_coords(unconstrained_parameter=["mu", "nu", "tau_log__"])
+    },
+    "fewer columns": lambda tree: {
+        "warmup_sample_stats": tree["warmup_sample_stats"]
+        .to_dataset()
+        .isel(unconstrained_parameter=slice(2))
+    },
+    "variables of other draws": lambda tree: {
+        "warmup_posterior": tree["warmup_posterior"].to_dataset().isel(draw=slice(9))
+    },
+    "no variables": lambda tree: {"warmup_posterior": xarray.Dataset()},
+    "no draws": lambda tree: {
+        name: tree[name].to_dataset().isel(draw=slice(0))
+        for name in ("warmup_posterior", "warmup_sample_stats")
+    },
+}
+
+
+@pytest.mark.parametrize("lack", UNUSABLE)
+def test_a_warm_up_that_cannot_be_used_is_left_out(lack: str) -> None:
+    same_draws(sx.from_arviz(_warm(**UNUSABLE[lack](_warm()))), sx.from_arviz(_warm()))

@@ -13,6 +13,7 @@ import steinax as sx
 import steinax.checks
 from adapters import model_blackjax
 from adapters.differences import differences
+from adapters.settled import same_draws, training_of
 from adapters.shared_model import NAMES
 from steinax.adapters._blackjax import from_blackjax
 
@@ -177,3 +178,85 @@ def test_scores_after_a_run_in_float32_are_computed_in_float64() -> None:
         right = (counts - np.exp(sample.x @ columns.T)) @ columns - sample.x / 4
         off.append(np.abs(sample.score - right).max() / np.abs(right).max())
     assert off[0] > 1e-8 and off[1] < 1e-13
+
+
+@pytest.fixture(scope="module")
+def adapted() -> Any:
+    """States and infos of three chains after an adaptation for each, and what that returned."""
+    algorithm = blackjax.window_adaptation(blackjax.nuts, gaussian)
+    start = {"b": jnp.full((), 9.0), "a": jnp.full((), -9.0)}
+
+    def one_chain(key: Any) -> Any:
+        (state, parameters), info = algorithm.run(key, start, 150)
+        step = blackjax.nuts(gaussian, **parameters).step
+
+        def move(state: Any, key: Any) -> Any:
+            state, info = step(key, state)
+            return state, (state, info)
+
+        keys = jax.random.split(jax.random.fold_in(key, 1), 100)
+        return jax.lax.scan(move, state, keys)[1], info
+
+    return jax.jit(jax.vmap(one_chain))(jax.random.split(jax.random.key(4), 3))
+
+
+def test_the_warm_up_is_for_training(adapted: Any) -> None:
+    (states, infos), warmup = adapted
+    x = np.stack([warmup.state.position[name] for name in "ab"], axis=-1).astype(float)
+    settings: Any = {"constrain": lambda z: {"sum": z["a"] + z["b"]}}
+    sample = from_blackjax(states, infos, axes=("chain", "draw"), warmup=warmup, **settings)
+    part, rows = training_of(sample, x)
+    np.testing.assert_allclose(part.scores, -part.draws, rtol=1e-6)
+    assert np.array_equal(part.log_density, warmup.state.logdensity[:, rows])  # pyright: ignore
+    assert np.array_equal(part.diverging, warmup.info.is_divergent[:, rows])  # pyright: ignore
+    assert part.variables is not None and sample.variables is not None
+    np.testing.assert_array_equal(part.variables["sum"], part.draws.sum(axis=-1))
+    assert f"{part.size} training points" in sx.estimate("sum", sample, sx.Polynomial(1)).note
+    bare = from_blackjax(states, infos, axes=("chain", "draw"), **settings)
+    same_draws(bare, sample)
+    assert from_blackjax(states, axes=("chain", "draw"), warmup=False).training == ()
+
+
+def test_a_warm_up_has_the_axes_that_fit(adapted: Any) -> None:
+    (states, _), warmup = adapted
+    (right,) = from_blackjax(states, axes=("chain", "draw"), warmup=warmup).training
+    turned, late = (
+        jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), tree) for tree in (states, warmup.state)
+    )
+    for one in (warmup, warmup.state, late):
+        for other, axes in ((states, ("chain", "draw")), (turned, ("draw", "chain"))):
+            (part,) = from_blackjax(other, axes=axes, warmup=one).training
+            np.testing.assert_array_equal(part.scores, right.scores)
+    (single, alone) = (jax.tree.map(lambda leaf: leaf[0], tree) for tree in (states, warmup))
+    x = np.stack([alone.state.position[name] for name in "ab"], axis=-1).astype(float)
+    training_of(from_blackjax(single, warmup=alone), x[None])
+    training_of(from_blackjax(states, axes=("chain", "draw"), warmup=alone), x[None])
+
+
+def test_the_scores_of_a_warm_up_are_computed_where_they_are_finite(adapted: Any) -> None:
+    (states, _), warmup = adapted
+
+    def log_density(z: Any) -> Any:
+        return jnp.where(z["a"] < edge, jnp.nan, gaussian(z))
+
+    edge = float(states.position["a"].min()) - 0.1
+    sample = from_blackjax(states, axes=("chain", "draw"), log_density=log_density, warmup=warmup)
+    a = np.asarray(warmup.state.position["a"])
+    outside = np.flatnonzero((a < edge).any(axis=0))
+    assert len(outside)  # it started at -9
+    x = np.stack([a, warmup.state.position["b"]], axis=-1).astype(float)
+    part, _ = training_of(sample, x[:, outside[-1] + 1 :])
+    np.testing.assert_allclose(part.scores, -part.draws, rtol=1e-15)
+
+
+def test_a_warm_up_without_gradients_is_refused(adapted: Any) -> None:
+    (states, _), warmup = adapted
+    for bad in (warmup._replace(state=warmup.state._replace(logdensity_grad=None)), "states"):
+        with pytest.raises(ValueError, match=r"has no .*logdensity_grad: give the second value"):
+            from_blackjax(states, axes=("chain", "draw"), warmup=bad)
+    small = jax.tree.map(lambda leaf: leaf, warmup.state)._replace(
+        position={"a": warmup.state.position["a"]},
+        logdensity_grad={"a": warmup.state.position["a"]},
+    )
+    with pytest.raises(ValueError, match=r"\(3, 150, 1\).*\(3, 100, 2\): give the warm-up draws"):
+        from_blackjax(states, axes=("chain", "draw"), warmup=small)

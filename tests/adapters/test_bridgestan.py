@@ -7,6 +7,7 @@ import pytest
 
 import steinax as sx
 from adapters import model_stan
+from adapters.settled import same_draws
 from steinax.checks import check_adapter
 
 pytestmark = pytest.mark.slow  # the model is compiled once, in about 40 s, and then cached
@@ -140,6 +141,58 @@ def test_divergences_of_a_tree_are_kept(bridge: Bridge, drawn: sx.Sample) -> Non
     tree = drawn.variables.tree.assign({"sample_stats": xarray.DataTree(stats)})
     found = sx.from_bridgestan(bridge, tree)
     np.testing.assert_array_equal(found.diverging, flags)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.fixture(scope="module")
+def warm() -> sx.Sample:
+    """Warm-up draws of one chain by PyStan, with the scores Stan's sampler kept."""
+    fit = model_stan.pystan_fit(save_warmup=True, num_thin=2)
+    return sx.from_pystan(fit).training[0].isel(chain=0, draw=slice(100))
+
+
+def check_training(found: sx.Sample, warm: sx.Sample) -> sx.Sample:
+    """Check that the training points are warm-up draws, with the scores that the sampler kept."""
+    (part,) = found.training
+    first = int(np.argmin(np.abs(warm.draws - part.draws[:, :1]).sum(axis=(0, 2))))
+    assert 0 < first < first + part.length < warm.length
+    check_same(part, warm.isel(draw=slice(first, first + part.length)))
+    return part
+
+
+def test_the_warm_up_is_for_training(bridge: Bridge, drawn: sx.Sample, warm: sx.Sample) -> None:
+    import xarray
+
+    assert drawn.variables is not None and warm.variables is not None
+    groups = {"posterior": drawn.variables.tree, "warmup_posterior": warm.variables.tree}
+    tree = xarray.DataTree.from_dict({k: v["posterior"].to_dataset() for k, v in groups.items()})
+    found = sx.from_bridgestan(bridge, tree)
+    check_same(found, drawn)
+    part = check_training(found, warm)
+    assert part.names == found.names and part.verified and part.log_density is not None
+    same_draws(sx.from_bridgestan(bridge, tree, warmup=False), found)
+    arrays = {name: warm.variables[name].values for name in ("beta", "tau", "w", "L")}
+    plain = {name: drawn.variables[name].values for name in arrays}
+    check_training(sx.from_bridgestan(bridge, plain, warmup=arrays), warm)
+    free = sx.from_bridgestan(bridge, drawn.draws, unconstrained=True, warmup=warm.draws)
+    check_training(free, warm)
+    same_draws(sx.from_bridgestan(bridge, plain), found)
+
+
+def test_a_warm_up_begins_after_the_last_draw_that_stan_refuses(
+    bridge: Bridge, drawn: sx.Sample, warm: sx.Sample
+) -> None:
+    assert drawn.variables is not None and warm.variables is not None
+    arrays, draws = (
+        {name: sample.variables[name].values.copy() for name in ("beta", "tau", "w", "L")}
+        for sample in (warm, drawn)
+        if sample.variables is not None
+    )
+    arrays["w"][:, :30] = np.round(arrays["w"][:, :30], 4)
+    found = sx.from_bridgestan(bridge, draws, warmup=arrays)
+    check_training(found, warm.isel(draw=slice(30, None)))
+    arrays["w"] = np.round(arrays["w"], 4)
+    with pytest.raises(ValueError, match=r"not finite.*or leave `warmup` out"):
+        sx.from_bridgestan(bridge, draws, warmup=arrays)
 
 
 def test_what_does_not_fit_is_refused(bridge: Bridge, drawn: sx.Sample) -> None:

@@ -19,6 +19,7 @@ from adapters.eight_schools import (
     without_rows,
     written,
 )
+from adapters.settled import same_draws, training_of
 from steinax.checks import check_adapter
 
 NAMES = ("mu", "tau_free__", *(f"theta_tilde[{i}]" for i in range(8)))
@@ -147,14 +148,42 @@ def test_one_process_gives_all_its_chains_one_id(run: Run, sample: sx.Sample) ->
 
 
 @pytest.mark.parametrize("true", ["true", "1"])
-def test_warm_up_is_left_out(run: Run, sample: sx.Sample, true: str) -> None:
+def test_the_warm_up_is_for_training(run: Run, sample: sx.Sample, true: str) -> None:
+    """The rows are draws of CmdStan, of which the settings call the first ones warm-up."""
     folder = run.both(replace(save_warmup=true, num_warmup="100", num_samples="400 (Default)"))
-    same(sx.from_cmdstan(folder), sample, slice(100, None))
+    found = sx.from_cmdstan(folder)
+    same(found, sample, slice(100, None))
+    part, rows = training_of(found, sample.draws[:, :100])
+    same(part, sample, rows)
+    assert np.max(np.abs(part.scores - score(part.draws))) < 1e-13
+    assert part.log_density is not None and sample.log_density is not None
+    np.testing.assert_array_equal(part.log_density, sample.log_density[:, rows])
+    estimate = sx.estimate(["tau", "theta"], found, sx.Polynomial(2))
+    assert f"{part.size} training points" in estimate.note
+    same_draws(sx.from_cmdstan(folder, warmup=False), found)
+    assert sample.training == ()
+
+
+def test_a_warm_up_that_not_every_file_has_is_left_out(run: Run, sample: sx.Sample) -> None:
+    def longer(text: str) -> str:
+        """One chain with 50 rows more, which are its warm-up."""
+        if "# id = 3" not in text:
+            return replace(num_samples="450", save_warmup="1", num_warmup="50")(text)
+        head, header, rows = text.partition(next(x for x in text.splitlines() if x[:4] == "lp__"))
+        first = next(line for line in rows.splitlines() if line and line[0] not in "#l")
+        more = rows.replace(first, "\n".join([first] * 11), 1)
+        return replace(num_samples="450", save_warmup="1", num_warmup="60")(head + header + more)
+
+    found = sx.from_cmdstan(run.both(longer))
+    assert found.training == ()
+    np.testing.assert_array_equal(found.draws, sample.draws[:, 50:])
 
 
 def test_thinned_chains_have_fewer_rows(run: Run, sample: sx.Sample) -> None:
     folder = run.both(replace(save_warmup="true", thin="3", num_warmup="298", num_samples="1200"))
-    same(sx.from_cmdstan(folder), sample, slice(100, None))
+    found = sx.from_cmdstan(folder)
+    same(found, sample, slice(100, None))
+    training_of(found, sample.draws[:, :100])
 
 
 def test_divergences_are_kept(run: Run) -> None:

@@ -18,6 +18,7 @@ import steinax as sx
 import steinax.checks
 from adapters import model_numpyro
 from adapters.differences import differences
+from adapters.settled import same_draws, training_of
 from adapters.shared_model import COUNTS, NAMES, Y
 from steinax.adapters import _pytrees
 from steinax.adapters._numpyro import from_numpyro
@@ -289,6 +290,74 @@ def test_a_value_rounded_to_the_edge_is_refused() -> None:
     edge = {"tau": np.ones((2, 5)), "below": np.full((2, 5), 0.0)}
     with pytest.raises(ValueError, match=r"below.*z\.below"):
         from_numpyro(dependent_support, edge, model_args=(DATA,))
+
+
+@pytest.fixture(scope="module")
+def warmed() -> tuple[MCMC, Any, Any]:
+    """A run, and what was kept of its warm-up before it: draws and extra fields."""
+    MAY.update(run=True, evaluate=True)
+    fields = ("z_grad", "potential_energy", "z.below", "z.tau")
+    with jax.enable_x64(True):
+        settings = {"num_chains": 2, "chain_method": "vectorized", "progress_bar": False}
+        kernel = HMC(dependent_support, trajectory_length=2.0)
+        mcmc = MCMC(kernel, num_warmup=200, num_samples=100, **settings)
+        data = jnp.asarray(DATA)
+        mcmc.warmup(jax.random.key(3), data, extra_fields=fields, collect_warmup=True)
+        kept = mcmc.get_samples(group_by_chain=True), mcmc.get_extra_fields(group_by_chain=True)
+        mcmc.run(mcmc.post_warmup_state.rng_key, data, extra_fields=fields)
+    return mcmc, *kept
+
+
+def test_the_warm_up_that_was_kept_is_for_training(warmed: tuple[MCMC, Any, Any]) -> None:
+    mcmc, draws, fields = warmed
+    MAY.update(run=False, evaluate=False)
+    bare, sample = from_numpyro(mcmc), from_numpyro(mcmc, warmup=(draws, fields))
+    same_draws(bare, sample)
+    same_draws(from_numpyro(mcmc, warmup=False), sample)
+    x = np.stack([fields["z.below"], fields["z.tau"]], axis=-1)
+    part, rows = training_of(sample, x)
+    np.testing.assert_array_equal(part.scores[..., 1], -fields["z_grad"]["tau"][:, rows])
+    assert np.array_equal(part.diverging, fields["diverging"][:, rows])  # pyright: ignore
+    assert np.array_equal(part.log_density, -fields["potential_energy"][:, rows])  # pyright: ignore
+    assert part.variables is not None
+    np.testing.assert_array_equal(part.variables["tau"], draws["tau"][:, rows])
+    assert f"{part.size} training points" in sx.estimate("tau", sample, sx.Polynomial(2)).note
+
+
+def test_the_scores_of_a_warm_up_are_computed(warmed: tuple[MCMC, Any, Any]) -> None:
+    mcmc, draws, fields = warmed
+    MAY.update(run=True, evaluate=True)
+    (free,) = from_numpyro(mcmc, warmup=(draws, fields)).training
+    run = mcmc.get_samples(group_by_chain=True)
+    for sample in (
+        from_numpyro(mcmc, warmup=draws),
+        from_numpyro(dependent_support, run, model_args=(DATA,), warmup=draws),
+    ):
+        (part,) = sample.training
+        np.testing.assert_allclose(part.draws, free.draws, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(part.scores, free.scores, rtol=1e-6, atol=1e-6)
+        assert part.variables is not None and part.variables["tau"].shape == part.draws.shape[:2]
+    assert furthest(part, flat_density(dependent_support, (DATA,), mcmc), 20) < 1e-6
+    edge = {**draws, "below": np.where(np.arange(200) < 50, 0.0, draws["below"])}
+    (late,) = from_numpyro(mcmc, warmup=edge).training
+    (later,) = from_numpyro(mcmc, warmup={k: v[:, 50:] for k, v in draws.items()}).training
+    np.testing.assert_array_equal(late.scores, later.scores)
+
+
+def test_a_warm_up_of_another_kind_is_refused(warmed: tuple[MCMC, Any, Any]) -> None:
+    mcmc, draws, _ = warmed
+    with pytest.raises(ValueError, match=r"NumPyro does not keep its warm-up: call mcmc\.warmup"):
+        from_numpyro(mcmc, warmup=True)
+    for wrong in (
+        {"tau": draws["tau"]},
+        {name: values[:1] for name, values in draws.items()},
+        {name: values.reshape(-1) for name, values in draws.items()},
+    ):
+        with pytest.raises(ValueError, match=r"in \['below'\].*group_by_chain=True"):
+            from_numpyro(mcmc, warmup=wrong)
+    edge = {**draws, "below": np.zeros((2, 200))}
+    with pytest.raises(ValueError, match=r"not finite.*or leave `warmup` out"):
+        from_numpyro(mcmc, warmup=edge)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 import xarray
 
 import steinax as sx
+from adapters.settled import same_draws, training_of
 from steinax import checks
 from steinax.adapters._nutpie import from_nutpie
 
@@ -96,7 +97,7 @@ def test_integrands_go_by_the_users_names(trace: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_store_is_read_without_its_warm_up(store: Path) -> None:
+def test_the_draws_of_a_store_are_those_after_its_warm_up(store: Path) -> None:
     sample = from_nutpie(store)
     assert (sample.chains, sample.length, sample.dim) == (2, 200, 11)
     wanted = {"tau_log__", "theta_9", *(f"theta[{i}]" for i in range(3))}
@@ -107,6 +108,37 @@ def test_a_store_is_read_without_its_warm_up(store: Path) -> None:
     nutpie = pytest.importorskip("nutpie")
     again = from_nutpie(nutpie.zarr_store.LocalStore(str(store)))
     np.testing.assert_array_equal(again.scores, sample.scores)
+
+
+def _score(sample: sx.Sample) -> np.ndarray:
+    """Of the model of `store`, from the columns by name."""
+    x = dict(zip(sample.names, np.moveaxis(sample.draws, -1, 0), strict=True))
+    precision, theta = np.exp(-2 * x["tau_log__"]), [x[f"theta[{i}]"] for i in range(3)]
+    scores = {name: -values for name, values in x.items()}
+    scores |= {f"theta[{i}]": (1 - one) * precision for i, one in enumerate(theta)}
+    squares = sum((one - 1) ** 2 for one in theta)
+    scores["tau_log__"] = squares * precision - 2 - np.exp(2 * x["tau_log__"]) / 4
+    return np.stack([scores[name] for name in sample.names], axis=-1)
+
+
+@pytest.mark.slow
+def test_the_warm_up_of_a_store_is_for_training(store: Path) -> None:
+    sample = from_nutpie(store)
+    warm = xarray.open_datatree(store, engine="zarr", consolidated=False)
+    stats, posterior = (warm[f"warmup_{name}"].dataset for name in ("sample_stats", "posterior"))
+    part, rows = training_of(sample, stats["unconstrained_draw"].values)
+    np.testing.assert_array_equal(part.scores, stats["gradient"].values[:, rows])
+    np.testing.assert_allclose(part.scores, _score(part), rtol=1e-9, atol=1e-9)
+    assert np.array_equal(part.log_density, stats["logp"].values[:, rows])
+    assert np.array_equal(part.diverging, stats["diverging"].values[:, rows])
+    found = sx.data.integrands(["tau", "theta[b]"], part)
+    expected = [posterior["tau"][:, rows], posterior["theta"][:, rows, 1]]
+    np.testing.assert_array_equal(found.values, np.stack(expected, axis=-1))
+    assert f"{part.size} training points" in sx.estimate("tau", sample, sx.Polynomial(2)).note
+    same_draws(from_nutpie(store, warmup=False), sample)
+    (again,) = sx.from_arviz(store).training
+    np.testing.assert_array_equal(again.scores, part.scores)
+    assert sx.from_arviz(store, warmup=False).training == ()
 
 
 @pytest.mark.slow
@@ -131,12 +163,19 @@ def test_the_call_of_pymc_that_the_message_names() -> None:
             nuts_sampler_kwargs={"store_gradient": True},
             idata_kwargs={"include_transformed": True},
             compile_kwargs={"mode": "JAX"},
+            discard_tuned_samples=False,
             **{"draws": 100, "tune": 200, "chains": 2, "progressbar": False, "random_seed": 1},
         )
     read, matched = from_nutpie(trace), from_pymc(model, trace)
     assert matched.names == ("t_log__", "v[0]", "v[1]")
     order = [read.names.index(name) for name in matched.names]
     np.testing.assert_array_equal(read.scores[..., order], matched.scores)
+    stats = trace["warmup_sample_stats"]
+    part, rows = training_of(matched, stats["unconstrained_draw"].values[..., order])
+    np.testing.assert_array_equal(part.scores, stats["gradient"].values[:, rows][..., order])
+    same_draws(from_pymc(model, trace, warmup=False), matched)
+    without = trace.filter(lambda node: not node.path.startswith("/warmup"))
+    same_draws(from_nutpie(without), read)
 
 
 def _tree(posterior: dict[str, np.ndarray], columns: dict[str, np.ndarray]) -> xarray.DataTree:

@@ -12,6 +12,7 @@ import steinax as sx
 from adapters import model_pymc
 from adapters.differences import differences
 from adapters.model_pymc import Mode, pm, pt
+from adapters.settled import same_draws, training_of
 from steinax import checks
 from steinax.adapters._pymc import from_pymc
 
@@ -192,6 +193,56 @@ def test_a_trace_of_nuts_keeps_the_contract_of_adapters() -> None:
     found = sx.data.integrands({"ratio": lambda beta, tau: beta[0] / tau}, sample)
     wanted = trace["posterior"]["beta"][..., 0] / trace["posterior"]["tau"]
     np.testing.assert_allclose(found.values[..., 0], wanted)
+
+
+def test_the_warm_up_of_nuts_is_for_training() -> None:
+    model, trace = model_pymc.model(), model_pymc.pymc_trace()
+    sample, warm = model_pymc.pymc_sample(), trace["warmup_posterior"].dataset
+    part, rows = training_of(sample, warm["beta"].values, slice(3))
+    np.testing.assert_allclose(part.draws[..., 3], np.log(warm["tau"][:, rows]), rtol=1e-12)
+    density = model_pymc.log_density(model, sample.names)
+    typical = np.sqrt(np.mean(part.score**2, axis=0))
+    for i in (0, 700, part.size - 1):
+        off = np.abs(part.score[i] - differences(density, part.x[i])) / typical
+        assert off.max() < 1e-6
+    stats = trace["warmup_sample_stats"].dataset
+    assert part.log_density is not None
+    assert np.ptp(part.log_density - stats["lp"].values[:, rows]) < 1e-6
+    assert np.array_equal(part.diverging, stats["diverging"].values[:, rows])  # pyright: ignore
+    found = sx.data.integrands(["tau", "w"], part).values
+    np.testing.assert_array_equal(found[..., 0], warm["tau"][:, rows])
+    np.testing.assert_array_equal(found[..., 1:], warm["w"][:, rows])
+    assert f"{part.size} training points" in sx.estimate("tau", sample, sx.Polynomial(2)).note
+    with model_pymc.compiling_by_jax():
+        same_draws(from_pymc(model, trace, backend="jax", warmup=False), sample)
+        bare = trace.filter(lambda node: not node.path.startswith("/warmup"))
+        same_draws(from_pymc(model, bare, backend="jax"), sample)
+        warmup = trace["warmup_posterior"].to_dataset().drop_vars("tau")
+        lacking = trace.assign(warmup_posterior=xarray.DataTree(warmup))
+        same_draws(from_pymc(model, lacking, backend="jax"), sample)
+
+
+def test_the_stored_scores_of_a_warm_up_are_the_recomputed_ones() -> None:
+    model, trace = model_pymc.model(), model_pymc.nutpie_trace()
+    drop = {
+        name: xarray.DataTree(
+            trace[name].to_dataset().drop_vars(["gradient", "unconstrained_draw"])
+        )
+        for name in ("sample_stats", "warmup_sample_stats")
+    }
+    (free,) = from_pymc(model, trace).training
+    with model_pymc.compiling_by_jax():
+        (recomputed,) = from_pymc(model, trace.assign(drop), backend="jax").training
+        edge = trace.assign(drop)["warmup_posterior"].to_dataset().copy(deep=True)
+        edge["tau"][1, 199] = 0.0
+        cut = {"warmup_posterior": xarray.DataTree(edge)}
+        (late,) = from_pymc(model, trace.assign(drop | cut), backend="jax").training
+    assert free.names == recomputed.names == model_pymc.COLUMNS
+    np.testing.assert_allclose(free.draws, recomputed.draws, rtol=1e-12, atol=1e-12)
+    typical = np.sqrt(np.mean(free.score**2, axis=0))
+    assert (np.abs(free.score - recomputed.score) / typical).max() < 1e-10
+    assert 0 < late.length < 300
+    np.testing.assert_array_equal(late.scores, recomputed.scores[:, -late.length :])
 
 
 @pytest.mark.alone

@@ -8,6 +8,7 @@ import pytest
 import steinax as sx
 from adapters import model_stan
 from adapters.differences import differences
+from adapters.settled import same_draws, training_of
 from adapters.shared_model import DIMENSIONS
 from steinax.checks import check_adapter
 
@@ -69,10 +70,24 @@ def test_variables_are_what_arviz_reads(fit: Any, sample: sx.Sample) -> None:
     assert np.all(np.triu(sample.variables["L"].values, 1) == 0)
 
 
-def test_warm_up_is_left_out_and_thinning_kept(sample: sx.Sample) -> None:
-    thinned = sx.from_pystan(model_stan.pystan_fit(save_warmup=True, num_thin=2))
+def test_the_warm_up_is_for_training_and_thinning_kept(sample: sx.Sample) -> None:
+    fit = model_stan.pystan_fit(save_warmup=True, num_thin=2)
+    thinned = sx.from_pystan(fit)
     np.testing.assert_array_equal(thinned.draws, sample.draws[:, ::2])
     np.testing.assert_array_equal(thinned.scores, sample.scores[:, ::2])
+    beta, tau, density = (fit[name].reshape(-1, 750, 4).T for name in ("beta", "tau", "lp__"))
+    part, rows = training_of(thinned, beta[:, :500], slice(3))
+    assert part.variables is not None and part.log_density is not None
+    np.testing.assert_array_equal(part.log_density, density[:, rows, 0])
+    np.testing.assert_array_equal(part.variables["tau"].values, tau[:, rows, 0])
+    np.testing.assert_allclose(part.draws[..., 3], np.log(tau[:, rows, 0]), rtol=1e-12, atol=1e-12)
+    found = np.array([differences(model_stan.log_density, u) for u in part.x[::200]])
+    size = np.sqrt(np.mean(found**2, axis=0))
+    assert np.max(np.abs(part.score[::200] - found) / size) < 1e-6
+    estimate = sx.estimate(["tau", "w"], thinned, sx.Polynomial(2))
+    assert f"{part.size} training points" in estimate.note
+    same_draws(sx.from_pystan(fit, warmup=False), thinned)
+    assert sample.training == ()
 
 
 def test_divergences_are_kept() -> None:

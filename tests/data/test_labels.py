@@ -8,8 +8,7 @@ import pytest
 import xarray
 
 import steinax as sx
-from steinax.data import integrands
-from steinax.data._integrands import variables_asked
+from steinax.data import integrands, variables_asked
 
 X = np.random.default_rng(0).normal(size=(3, 40, 4))
 THETA, TAU = X[..., :3] + 2, np.exp(X[..., 3])

@@ -8,7 +8,7 @@ import pytest
 import steinax as sx
 from steinax._numerics import precision
 from steinax.estimation._blocks import no_integrands
-from steinax.solvers import Exact, Regression, prepare
+from steinax.solvers import Exact, Regression, prepare, typical_share
 
 N, Q = 83, 4
 RNG = np.random.default_rng(0)
@@ -55,6 +55,17 @@ class TestLeavingOut:
         for i, (start, stop) in enumerate(FOLDS):
             level, g = _fit(FORMS[form], np.r_[0:start, stop:N], v)
             np.testing.assert_allclose(held.intercepts[i], level, atol=1e-9)
+            np.testing.assert_allclose(held.residual[start:stop], (F - g)[start:stop], atol=1e-9)
+
+    def test_training_points_have_no_part_in_the_means(self, form: str, weights) -> None:
+        draw, row = np.arange(N) % 3 > 0, np.arange(N)
+        held = Regression(**FORMS[form], weights=weights).leave_out(F, FOLDS, draw=draw)
+        v = np.ones(N) if weights is None else weights**2
+        for i, (start, stop) in enumerate(FOLDS):
+            _, g = _fit(FORMS[form], np.r_[0:start, stop:N], v)
+            others = draw & ((row < start) | (row >= stop))
+            mean = np.average((F - g)[others], axis=0, weights=v[others])
+            np.testing.assert_allclose(held.intercepts[i], mean, atol=1e-9)
             np.testing.assert_allclose(held.residual[start:stop], (F - g)[start:stop], atol=1e-9)
 
     def test_factorises_folds_once_for_all_integrands(
@@ -255,3 +266,27 @@ def _with(problem, f, shared: bool, left_out: int):
         for one in problem.penalties
     )
     return replace(problem, f=f, penalties=penalties)
+
+
+class TestTypicalShare:
+    X = np.random.default_rng(3).normal(size=(600, 3))
+    DRAW = np.arange(600) < 100
+
+    def test_points_distributed_as_the_draws_count_alike(self) -> None:
+        share = typical_share(self.X, self.DRAW)
+        assert np.isclose(share.sum(), 1.0)
+        near = np.linalg.norm(self.X, axis=1) < np.quantile(np.linalg.norm(self.X, axis=1), 0.9)
+        assert np.all((share[near] > 0.4 / 600) & (share[near] < 2.5 / 600))
+
+    def test_points_that_reach_farther_out_count_as_the_draws_do(self) -> None:
+        x = np.where(self.DRAW[:, None], self.X, 2 * self.X)
+        radius, share = np.linalg.norm(x, axis=1), typical_share(x, self.DRAW)
+        middle = np.median(radius[self.DRAW])
+        assert 0.4 < share[radius < middle].sum() < 0.6
+        far = radius > radius[self.DRAW].max()
+        assert far.sum() > 50 and np.isclose(share[far].sum(), 1 / 101)
+        assert not share[radius > 1.5 * radius[self.DRAW].max()].any()
+
+    def test_there_is_none_without_training_points(self) -> None:
+        assert typical_share(self.X, None) is None
+        assert typical_share(self.X, np.ones(600, bool)) is None

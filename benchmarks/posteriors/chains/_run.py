@@ -47,38 +47,66 @@ class Chains(NamedTuple):
 
 def sample(model: Model, folder: Path, key: int, chains: int, draws: int) -> Chains:
     """Run NUTS in float64 with NumPyro's settings; the scores are those that it computed anyway."""
+    _, found = sampled(model, folder, key, chains, draws, WARMUP, keep=False)
+    return found
+
+
+def sampled(
+    model: Model, folder: Path, key: int, chains: int, draws: int, warmup: int, keep: bool
+) -> tuple[Chains | None, Chains]:
+    """The warm-up of NUTS, if it is kept, and the draws of the same chains."""
     start = time.process_time()
     with jax.enable_x64(True):
         starting, moving = jax.random.split(jax.random.key(key))
         target = density(model, folder, jax.random.split(starting, chains))
-        z, extra = nuts(target, moving, chains, draws)
-        named = jax.jit(jax.vmap(target.constrain))(z)
-        shape = (chains, draws, -1)
-        values = dict(zip(columns_of(first(named)), rows(named).T, strict=True))
-        wanted = np.load(folder / model.posterior / "draws.npz")["names"]
-        return Chains(
-            rows(z).reshape(shape),
-            -rows(extra["z_grad"]).reshape(shape),
-            np.array(columns_of(first(z))),
-            np.stack([values[name] for name in wanted], axis=1).reshape(shape),
-            wanted,
-            np.asarray(extra["diverging"]).reshape(chains, draws),
-            np.array(time.process_time() - start),
-        )
+        mcmc, fields = nuts(target, chains, draws, warmup), ("z_grad", "diverging")
+        settings = {"init_params": target.start, "extra_fields": fields}
+        early = None
+        if keep:
+            mcmc.warmup(moving, collect_warmup=True, **settings)
+            kept = (mcmc.get_samples(), mcmc.get_extra_fields())
+            early = _chains(model, folder, target, *kept, chains, np.array(0.0))
+            mcmc.run(mcmc.post_warmup_state.rng_key, extra_fields=fields)
+        else:
+            mcmc.run(moving, **settings)
+        found = (mcmc.get_samples(), mcmc.get_extra_fields())
+        seconds = np.array(time.process_time() - start)
+        return early, _chains(model, folder, target, *found, chains, seconds)
 
 
-def nuts(target: Density, key: jax.Array, chains: int, draws: int) -> tuple[Parameters, dict]:
-    """Unconstrained draws with NumPyro's settings, one chain after the other, and the fields of each."""
-    mcmc = MCMC(
+def _chains(
+    model: Model,
+    folder: Path,
+    target: Density,
+    z: Parameters,
+    extra: dict,
+    chains: int,
+    seconds: np.ndarray,
+) -> Chains:
+    named = jax.jit(jax.vmap(target.constrain))(z)
+    values = dict(zip(columns_of(first(named)), rows(named).T, strict=True))
+    wanted = np.load(folder / model.posterior / "draws.npz")["names"]
+    return Chains(
+        rows(z).reshape(chains, -1, rows(z).shape[1]),
+        -rows(extra["z_grad"]).reshape(chains, -1, rows(z).shape[1]),
+        np.array(columns_of(first(z))),
+        np.stack([values[name] for name in wanted], axis=1).reshape(chains, -1, len(wanted)),
+        wanted,
+        np.asarray(extra["diverging"]).reshape(chains, -1),
+        seconds,
+    )
+
+
+def nuts(target: Density, chains: int, draws: int, warmup: int) -> MCMC:
+    """NUTS with NumPyro's settings, for unconstrained draws of chains side by side."""
+    return MCMC(
         NUTS(potential_fn=target.potential),
-        num_warmup=WARMUP,
+        num_warmup=warmup,
         num_samples=draws,
         num_chains=chains,
         chain_method="vectorized",
         progress_bar=False,
     )
-    mcmc.run(key, init_params=target.start, extra_fields=("z_grad", "diverging"))
-    return mcmc.get_samples(), mcmc.get_extra_fields()
 
 
 def cached(model: Model, folder: Path, cache: Path, kind: str, replicates: int) -> Chains:
@@ -95,13 +123,22 @@ def cached(model: Model, folder: Path, cache: Path, kind: str, replicates: int) 
     chains = CHAINS if long else CHAINS * replicates
     path = cache / f"{model.posterior}_{kind}{'' if long else f'_{replicates}'}.npz"
     if not path.exists():
-        found = sample(model, folder, KEYS[kind], chains, LONG_DRAWS if long else DRAWS)
-        cache.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial.npz")
-        np.savez(partial, **found._asdict())
-        partial.rename(path)
-    with np.load(path) as stored:
-        return Chains(**{field: stored[field] for field in Chains._fields})
+        store(path, sample(model, folder, KEYS[kind], chains, LONG_DRAWS if long else DRAWS))
+    return stored(path)
+
+
+def store(path: Path, chains: Chains) -> None:
+    """Keep chains in a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial.npz")
+    np.savez(partial, **chains._asdict())
+    partial.rename(path)
+
+
+def stored(path: Path) -> Chains:
+    """Read chains from a file."""
+    with np.load(path) as arrays:
+        return Chains(**{field: arrays[field] for field in Chains._fields})
 
 
 def measure(name: str, replicates: int, cache: str) -> list[dict]:

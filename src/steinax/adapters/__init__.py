@@ -9,6 +9,7 @@ from ._nutpie import from_nutpie
 from ._pymc import from_pymc
 from ._pystan import from_pystan
 from ._pytrees import over_draws as over_draws
+from ._recorder import Recorder as Recorder, record
 from ._stored import (
     COLUMN as COLUMN,
     DRAWS as DRAWS,
@@ -33,4 +34,5 @@ __all__ = [
     "from_pymc",
     "from_pystan",
     "from_zarr",
+    "record",
 ]

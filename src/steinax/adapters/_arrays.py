@@ -127,10 +127,17 @@ def from_logdensity(
     return Sample(x, scores, names, **optional, verified=True)
 
 
-def density_and_score(fn: Callable[[PyTree], Any], draws: PyTree) -> tuple[np.ndarray, np.ndarray]:
+def density_and_score(
+    fn: Callable[[PyTree], Any], draws: PyTree, refuse: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """Evaluate `fn` at each draw, (chain, draw), and its gradient, (chain, draw, dim).
 
     Columns are in the order of `ravel_pytree`.
+
+    Args:
+        fn: takes one draw and returns a number.
+        draws: with leaves (chain, draw, ...).
+        refuse: whether values that are not finite are an error.
     """
     try:
         _check_output(fn, draws)
@@ -143,7 +150,7 @@ def density_and_score(fn: Callable[[PyTree], Any], draws: PyTree) -> tuple[np.nd
         ) from error
     scores = flat_columns(leaves(gradients, "scores"))
     bad = np.argwhere(~(np.isfinite(values) & np.isfinite(scores).all(axis=-1)))
-    if len(bad):
+    if len(bad) and refuse:
         chain, draw = bad[0]
         what = "its gradient" if np.isfinite(values[chain, draw]) else "it"
         raise ValueError(

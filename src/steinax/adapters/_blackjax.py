@@ -1,6 +1,7 @@
 """Convert the states of a BlackJAX sampler to a sample."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,9 +11,11 @@ from .._types import PyTree
 from ..data import Sample
 from ._arrays import density_and_score
 from ._pytrees import column_names, dataset, flat_columns, leaves, quantities
+from ._warmup import as_sample
 
 ORDERS = (("chain", "draw"), ("draw", "chain"))
 ALARM = 5.0  # standard errors of the correlation of independent chains that are tolerated
+FIELDS = ("position", "logdensity", "logdensity_grad")  # of a state
 SMALL = 0.1  # a correlation below which the order of axes hardly matters
 
 
@@ -26,6 +29,7 @@ def from_blackjax(
     names: Sequence[str] | None = None,
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Any] | None = None,
+    warmup: Any = None,
 ) -> Sample:
     r"""Create a sample from the states of a BlackJAX sampler.
 
@@ -34,10 +38,10 @@ def from_blackjax(
     irmh, slice and elliptical_slice hold no gradient, and those of mgrad_gaussian only that of the
     likelihood: for these use `from_logdensity(log_density, states.position)`.
 
-    Leave out the warm-up. In float32, the default of jax, scores have about six digits, which limits the
-    errors that are reported; with `log_density=` they are computed again in float64. Otherwise nothing is
-    evaluated. mclmc is not adjusted, so its draws are biased by the size of its step: use
-    `estimate(..., audit="unadjusted")`.
+    Leave the warm-up out of the states, and give it as `warmup`. In float32, the default of jax, scores have
+    about six digits, which limits the errors that are reported; with `log_density=` they are computed again
+    in float64. Otherwise nothing is evaluated. mclmc is not adjusted, so its draws are biased by the size of
+    its step: use `estimate(..., audit="unadjusted")`.
 
     Args:
         states: of one chain, leaves (draw, ...), as `jax.lax.scan` stacks them, or of several.
@@ -52,44 +56,99 @@ def from_blackjax(
         names: one per column; by default from the keys of the position: `beta[0]`, `log_tau`.
         dims: the names of the axes of a quantity, after (chain, draw): `{"theta": ["school"]}`.
         coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
+        warmup: the second value that `window_adaptation(...).run` returned, or the states of the warm-up, of
+            one chain or of as many as the draws have, to use as training points: control variates are
+            fitted to them, and they are not averaged.
 
     Example::
 
-        def one_chain(key, state):
-            keys = jax.random.split(key, 1000)
-            return jax.lax.scan(lambda s, k: (nuts.step(k, s)[0],) * 2, state, keys)[1]
+        def one_chain(key, start):
+            warm, then = jax.random.split(key)
+            adaptation = blackjax.window_adaptation(blackjax.nuts, log_density)
+            (state, parameters), warmup = adaptation.run(warm, start, 1000)
+            step = blackjax.nuts(log_density, **parameters).step
+            keys = jax.random.split(then, 1000)
+            return jax.lax.scan(lambda s, k: (step(k, s)[0],) * 2, state, keys)[1], warmup
 
 
-        states = jax.vmap(one_chain)(keys, first_states)
-        sample = sx.from_blackjax(
-            states, axes=("chain", "draw"), constrain=lambda z: {"tau": jnp.exp(z["log_tau"])}
-        )
+        states, warmup = jax.vmap(one_chain)(keys, starts)
+        sample = sx.from_blackjax(states, axes=("chain", "draw"), warmup=warmup)
     """
     _check_gradient(states)
     order = _order(np.shape(states.logdensity), axes)
+    read = partial(_parts, log_density=log_density, constrain=constrain, dims=dims, coords=coords)
+    parts = read(states, infos, order)
+    if len(order) == 2:
+        _check_order(np.concatenate([parts["draws"], parts["log_density"][..., None]], -1), order)
+    if names is not None:
+        parts["names"] = names
+    if warmup is None or warmup is False:
+        return as_sample(parts)
+    adapted = getattr(warmup, "state", warmup)
+    _check_warmup(adapted)
+    order = _warmup_order(np.shape(adapted.logdensity), axes, chains=len(parts["draws"]))
+    before = read(adapted, getattr(warmup, "info", None), order, refuse=False)
+    return as_sample(parts, before, asked=True)
+
+
+def _parts(
+    states: Any,
+    infos: Any,
+    order: tuple[str, ...],
+    *,
+    log_density: Callable[[Any], Any] | None,
+    constrain: Callable[[Any], Mapping[str, Any]] | None,
+    dims: Mapping[str, Sequence[str]] | None,
+    coords: Mapping[str, Any] | None,
+    refuse: bool = True,
+) -> dict[str, Any]:
+    """Collect the arguments of `Sample`; scores that are not finite are an error if `refuse`."""
 
     def arrange(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda leaf: _chains_first(np.asarray(leaf), order), tree)
 
-    draws = arrange(states.position)
+    draws, density = arrange(states.position), arrange(states.logdensity)
     position = leaves(draws, "positions")
-    x, density = flat_columns(position), arrange(states.logdensity)
-    if len(order) == 2:
-        _check_order(np.concatenate([x, density[..., None]], axis=-1), order)
     if log_density is None:
         scores = flat_columns(leaves(arrange(states.logdensity_grad), "scores"))
     else:
-        density, scores = density_and_score(log_density, draws)
+        density, scores = density_and_score(log_density, draws, refuse)
     variables = quantities(constrain, draws, position)
-    return Sample(
-        x,
-        scores,
-        column_names(position, variables) if names is None else names,
-        diverging=_divergences(infos, order, x.shape[:2]),
-        variables=dataset({"posterior": variables}, dims, coords) if variables else None,
-        log_density=density,
-        verified=True,
-    )
+    x = flat_columns(position)
+    return {
+        "draws": x,
+        "scores": scores,
+        "names": column_names(position, variables),
+        "diverging": _divergences(infos, order, x.shape[:2]),
+        "variables": dataset({"posterior": variables}, dims, coords) if variables else None,
+        "log_density": density,
+        "verified": True,
+    }
+
+
+def _check_warmup(states: Any) -> None:
+    missing = [name for name in FIELDS if getattr(states, name, None) is None]
+    if missing:
+        raise ValueError(
+            f"the warm-up, a {type(states).__name__}, has no {', '.join(missing)}: give the second value "
+            "that adaptation.run(...) returned, with an adaptation_info_fn that keeps its state, as the "
+            "default does; or the states of the warm-up; or leave `warmup` out."
+        )
+
+
+def _warmup_order(
+    shape: tuple[int, ...], axes: Sequence[str] | None, chains: int
+) -> tuple[str, ...]:
+    """Name the leading axes of the warm-up: the one as long as there are chains is that of the chains.
+
+    They may differ from those of the states: a mapped adaptation is (chain, draw) whatever follows it.
+    """
+    fitting = [
+        order for order in ORDERS if len(shape) == 2 and shape[order.index("chain")] == chains
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    return _order(shape, None if len(shape) == 1 else axes)
 
 
 def _check_gradient(states: Any) -> None:
@@ -100,7 +159,7 @@ def _check_gradient(states: Any) -> None:
     kind = type(states).__name__
     if hasattr(states, "U_grad_x"):  # the gradient leaves out the Gaussian prior
         missing = "the gradient of the likelihood, without that of the prior"
-    elif all(hasattr(states, name) for name in ("position", "logdensity", "logdensity_grad")):
+    elif all(hasattr(states, name) for name in FIELDS):
         return
     else:
         missing = "no gradient of a log density"

@@ -1,6 +1,7 @@
 """Convert draws of a Stan model to a sample, with scores from BridgeStan."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,13 +9,16 @@ import numpy as np
 from .._show import some_of
 from ..data import Sample, as_reals, in_chains
 from ._stan_names import name_unconstrained, parse_column, stan_dataset
-from ._stored import stored_divergences
+from ._stored import stored_divergences, warmup_tree
+from ._warmup import as_sample
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 
-def from_bridgestan(model: Any, draws: Any, *, unconstrained: bool = False) -> Sample:
+def from_bridgestan(
+    model: Any, draws: Any, *, unconstrained: bool = False, warmup: Any = True
+) -> Sample:
     r"""Create a sample from draws of a Stan model by any sampler, with scores computed by BridgeStan.
 
     For each draw $\theta$, `model.param_unconstrain` gives $u$, and `model.log_density_gradient` the score
@@ -31,6 +35,9 @@ def from_bridgestan(model: Any, draws: Any, *, unconstrained: bool = False) -> S
             parameters; these can be requested by name as well.
         unconstrained: whether `draws` is an array of unconstrained parameters, with columns as in
             `model.param_unc_names()`.
+        warmup: the warm-up draws, in one of the forms of `draws`, to use as training points: control
+            variates are fitted to them, and they are not averaged. True, the default, stands for the group
+            `warmup_posterior` of a DataTree, if there is one; False leaves it out.
 
     Example::
 
@@ -38,24 +45,48 @@ def from_bridgestan(model: Any, draws: Any, *, unconstrained: bool = False) -> S
         sample = sx.from_bridgestan(model, idata)
         sx.estimate(["mu", "tau"], sample)
     """
+    parts = _parts(model, draws, unconstrained)
+    names = name_unconstrained(model.param_unc_names(), parts["draws"], parts["variables"])
+    asked = not isinstance(warmup, bool)
+    given = warmup if asked else _stored_warmup(draws, warmup)
+    before = None if given is None else _parts(model, given, unconstrained, refuse=False)
+    return as_sample({**parts, "names": names}, before, asked=asked)
+
+
+def _parts(model: Any, draws: Any, unconstrained: bool, refuse: bool = True) -> dict[str, Any]:
+    """Compute the arguments of `Sample`; a draw that Stan refuses is an error if `refuse`, and else NaN."""
+    evaluate = partial(_at_each_draw, refuse=refuse)
     given = None if unconstrained else _variables(draws)
-    columns = model.param_unc_names() if unconstrained else model.param_names()
+    free_columns = model.param_unc_names()
+    columns = free_columns if unconstrained else model.param_names()
     values = _as_chains(draws, columns) if given is None else _gather(given, columns)
-    free = values if unconstrained else _at_each_draw(model.param_unconstrain, values)
-    density_and_score = _at_each_draw(
-        lambda u: np.append(*model.log_density_gradient(u, propto=True, jacobian=True)), free
-    )
-    posterior = _constrained(model, free) if given is None else given
-    names = name_unconstrained(model.param_unc_names(), free, posterior)
-    return Sample(
+    dim = len(free_columns)
+    free = values if unconstrained else evaluate(model.param_unconstrain, values, dim)
+    density_and_score = evaluate(
+        lambda u: np.append(*model.log_density_gradient(u, propto=True, jacobian=True)),
         free,
-        density_and_score[..., 1:],
-        names,
-        diverging=_diverging(draws),
-        variables=posterior,
-        log_density=density_and_score[..., 0],
-        verified=True,
+        1 + dim,
     )
+    if given is None:  # generated quantities would need random numbers
+        names = model.param_names(include_tp=True)
+        constrain = partial(model.param_constrain, include_tp=True)
+        given = stan_dataset(names, evaluate(constrain, free, len(names)))
+    return {
+        "draws": free,
+        "scores": density_and_score[..., 1:],
+        "diverging": _diverging(draws),
+        "variables": given,
+        "log_density": density_and_score[..., 0],
+        "verified": True,
+    }
+
+
+def _stored_warmup(draws: Any, warmup: bool) -> Any:
+    """Take the warm-up of a DataTree; None if there is none."""
+    import xarray
+
+    warm = warmup_tree(draws, warmup) if isinstance(draws, xarray.DataTree) else {}
+    return warm if "posterior" in warm else None
 
 
 def _variables(draws: Any) -> "Dataset | None":
@@ -111,27 +142,23 @@ def _as_chains(draws: Any, columns: list[str]) -> np.ndarray:
     return array
 
 
-def _at_each_draw(function: Any, values: np.ndarray) -> np.ndarray:
-    """Evaluate a function of the model at each draw; BridgeStan takes them one by one."""
-    results = []
+def _at_each_draw(function: Any, values: np.ndarray, width: int, refuse: bool) -> np.ndarray:
+    """Evaluate a function at each draw, (chain, draw, width), one by one, as BridgeStan takes them."""
+    results = np.full((*values.shape[:2], width), np.nan)
     for index in np.ndindex(*values.shape[:2]):
+        if not refuse and not np.isfinite(values[index]).all():
+            continue
         try:
-            results.append(np.array(function(np.ascontiguousarray(values[index]))))
+            results[index] = function(np.ascontiguousarray(values[index]))
         except RuntimeError as error:
+            if not refuse:
+                continue
             raise ValueError(
                 f"Stan refuses draw {index[1]} of chain {index[0]}: {error}. Draws that were rounded may "
                 "leave a constraint, as a simplex that does not sum to 1 does: write all digits "
                 "(sig_figs=16 in CmdStan), and check that the model and its data are those of the draws."
             ) from error
-    return np.array(results).reshape(*values.shape[:2], -1)
-
-
-def _constrained(model: Any, free: np.ndarray) -> "Dataset":
-    """Compute parameters and transformed parameters; generated quantities would need random numbers."""
-    columns = model.param_names(include_tp=True)
-    return stan_dataset(
-        columns, _at_each_draw(lambda u: model.param_constrain(u, include_tp=True), free)
-    )
+    return results
 
 
 def _diverging(draws: Any) -> np.ndarray | None:

@@ -7,18 +7,16 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..data import Sample
 from ._stan_names import diagnostic_size, model_columns, name_unconstrained, stan_dataset
-
-if TYPE_CHECKING:
-    from xarray import Dataset
-
+from ._warmup import as_sample
 
 _SETTING = re.compile(rb"#\s*(\w+) = (.*?)\s*(\(Default\))?\s*$")
 _HEADER = re.compile(rb"(?!nan\b|inf\b)[A-Za-z]", re.IGNORECASE)
@@ -71,15 +69,28 @@ class CsvTable:
                 "CmdStan wrote it, with all its comments."
             ) from None
 
+    @property
+    def warmup(self) -> int:
+        """The number of leading rows that are of the warm-up."""
+        return (
+            ceil(self.number("num_warmup") / self.number("thin"))
+            if self.number("save_warmup")
+            else 0
+        )
+
+    @cached_property
     def values(self) -> np.ndarray:
-        """Parse the numbers, (draw, column), without the warm-up."""
+        """The numbers, (warm-up draw or draw, column)."""
         import pandas
 
-        thin = self.number("thin")
-        warmup = ceil(self.number("num_warmup") / thin) if self.number("save_warmup") else 0
-        self._expect_rows(warmup + ceil(self.number("num_samples") / thin))
-        text = io.BytesIO(b"\n".join(self.rows[warmup:]))
+        self._expect_rows(self.warmup + ceil(self.number("num_samples") / self.number("thin")))
+        text = io.BytesIO(b"\n".join(self.rows))
         return pandas.read_csv(text, header=None, dtype=np.float64).to_numpy()
+
+    @property
+    def draws(self) -> np.ndarray:
+        """The numbers after the warm-up, (draw, column)."""
+        return self.values[self.warmup :]
 
     def _expect_rows(self, wanted: int) -> None:
         complete = [row.count(b",") + 1 == len(self.columns) for row in self.rows]
@@ -176,7 +187,7 @@ SAVE = """sample again, and let CmdStan write the scores:
 then give the fit, or the draws and the diagnostic files together."""
 
 
-def from_cmdstan(source: Any) -> Sample:
+def from_cmdstan(source: Any, *, warmup: bool = True) -> Sample:
     r"""Create a sample from a run of CmdStan: a fit of CmdStanPy, or CSV files, also those of cmdstanr.
 
     Scores cost nothing: the diagnostic files hold, for each draw, the unconstrained parameters $u$ and
@@ -188,13 +199,16 @@ def from_cmdstan(source: Any) -> Sample:
 
     Parameters, transformed parameters and generated quantities are the sample's variables, counted
     from zero: Stan's `theta[1]` is `theta[0]`. Columns on the unconstrained space that differ from the
-    parameter they belong to are called `tau_free__`. Warm-up draws are left out. Draws and diagnostics
-    are matched by their log densities, not by the names of their files.
+    parameter they belong to are called `tau_free__`. Draws and diagnostics are matched by their log
+    densities, not by the names of their files.
 
     Args:
         source: a `CmdStanMCMC`; or the paths of its CSV files, draws and diagnostics in any order: a
             list, a folder, a pattern such as `"output/*.csv"`, or one path. Without the draws there are
             only the unconstrained columns.
+        warmup: whether to use the warm-up draws, which CmdStan writes with `save_warmup=True` (in cmdstanr
+            `save_warmup = TRUE`), as training points: control variates are fitted to them, and they are not
+            averaged.
 
     Example::
 
@@ -207,23 +221,41 @@ def from_cmdstan(source: Any) -> Sample:
         raise ValueError(f"none of the {_count(tables)} holds scores: {SAVE}")
     _expect_one_posterior(diagnostics)
     diagnostics = sorted(diagnostics, key=lambda table: (table.chain, table.path))
-    values = _stacked(diagnostics)
-    first, width, dim = diagnostics[0], diagnostics[0].width, diagnostics[0].dim
-    unconstrained, scores = values[..., width : width + dim], -values[..., width + 2 * dim :]
-    log_density = values[..., 0]
-    posterior = _posterior(diagnostics, log_density, draws)
-    names = name_unconstrained(model_columns(first.columns)[:dim], unconstrained, posterior)
+    _expect_one_length(diagnostics)
+    matched = _matched(diagnostics, draws)
+    parts = _parts(diagnostics, matched)
+    x, scores, posterior = (parts[name] for name in ("draws", "scores", "variables"))
+    names = name_unconstrained(model_columns(diagnostics[0].columns)[: x.shape[-1]], x, posterior)
     digits = min(table.digits() for table in diagnostics)
-    warn_of_rounding(digits, names, np.stack([unconstrained, scores]))
-    return Sample(
-        unconstrained,
-        scores,
-        names,
-        diverging=_diverging(first, values),
-        variables=posterior,
-        log_density=log_density,
-        verified=True,
-    )
+    warn_of_rounding(digits, names, np.stack([x, scores]))
+    lengths = {table.warmup for table in [*diagnostics, *matched]}
+    usable = warmup and len(lengths) == 1 and lengths != {0}
+    before = _parts(diagnostics, matched, warmup=True) if usable else None
+    return as_sample({**parts, "names": names}, before)
+
+
+def _parts(
+    diagnostics: Sequence[CsvTable], draws: Sequence[CsvTable], warmup: bool = False
+) -> dict[str, Any]:
+    """Collect the arguments of `Sample` from the tables of all chains, for the draws or for the warm-up."""
+
+    def stacked(tables: Sequence[CsvTable]) -> np.ndarray:
+        return np.stack([t.values[: t.warmup] if warmup else t.draws for t in tables])
+
+    first = diagnostics[0]
+    values, width, dim = stacked(diagnostics), first.width, first.dim
+    posterior = None
+    if draws:
+        columns = model_columns(draws[0].columns)
+        posterior = stan_dataset(columns, stacked(draws)[..., draws[0].width :])
+    return {
+        "draws": values[..., width : width + dim],
+        "scores": -values[..., width + 2 * dim :],
+        "diverging": _diverging(first, values),
+        "variables": posterior,
+        "log_density": values[..., 0],
+        "verified": True,
+    }
 
 
 def _paths(source: Any) -> list[Path]:
@@ -314,22 +346,17 @@ def _expect_one_posterior(tables: Sequence[CsvTable]) -> None:
         seen[stream] = table.path
 
 
-def _stacked(tables: Sequence[CsvTable]) -> np.ndarray:
-    """Stack the values of all chains, (chain, draw, column), if they have one length."""
-    chains = [table.values() for table in tables]
-    lengths = {len(chain): table.path for chain, table in zip(chains, tables, strict=True)}
+def _expect_one_length(tables: Sequence[CsvTable]) -> None:
+    lengths = {len(table.draws): table.path for table in tables}
     if len(lengths) > 1:
         counts = ", ".join(f"{length} draws in {path}" for length, path in lengths.items())
         raise ValueError(
             f"chains differ in length: {counts}. Name the files of chains of one length."
         )
-    return np.stack(chains)
 
 
-def _posterior(
-    diagnostics: Sequence[CsvTable], densities: np.ndarray, draws: Sequence[CsvTable]
-) -> "Dataset | None":
-    """Match the draws of each chain by log density: ids repeat if one process runs all chains."""
+def _matched(diagnostics: Sequence[CsvTable], draws: Sequence[CsvTable]) -> list[CsvTable]:
+    """Find the draws of each chain by log density: ids repeat if one process runs all chains."""
     if not draws:
         warnings.warn(
             "only diagnostic files were given, so there are unconstrained columns and no variables of the "
@@ -337,25 +364,24 @@ def _posterior(
             UserWarning,
             stacklevel=3,
         )
-        return None
+        return []
     if len({table.columns for table in draws}) > 1:
         raise ValueError("the files of draws have different columns: name the files of one run.")
-    unmatched = {table.path: table.values() for table in draws}
-    chains = []
-    for table, density in zip(diagnostics, densities, strict=True):
-        path = next(
-            (p for p, values in unmatched.items() if np.array_equal(values[:, 0], density)), None
+    unmatched, chains = list(draws), []
+    for table in diagnostics:
+        found = next(
+            (t for t in unmatched if np.array_equal(t.draws[:, 0], table.draws[:, 0])), None
         )
-        if path is None:
+        if found is None:
             raise ValueError(
                 f"no file of draws belongs to {table.path} (chain id = {table.chain}): lp__ agrees with "
                 "none. Give the draws and the diagnostic files of one run."
             )
-        chains.append(unmatched.pop(path))
-    for path in unmatched:
-        raise ValueError(f"{path} has no diagnostic file, and so no scores: {SAVE}")
-    first = draws[0]
-    return stan_dataset(model_columns(first.columns), np.stack(chains)[..., first.width :])
+        unmatched.remove(found)
+        chains.append(found)
+    for table in unmatched:
+        raise ValueError(f"{table.path} has no diagnostic file, and so no scores: {SAVE}")
+    return chains
 
 
 def _diverging(table: CsvTable, values: np.ndarray) -> np.ndarray | None:

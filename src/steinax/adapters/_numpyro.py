@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from .._types import PyTree
 from ..data import Sample
 from ._arrays import density_and_score
 from ._pytrees import column_names, dataset, flat_columns, leaves, over_draws
+from ._warmup import as_sample
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def from_numpyro(
     coords: Mapping[str, Any] | None = None,
     log_likelihood: bool = False,
     rescore: bool = False,
+    warmup: Any = None,
 ) -> Sample:
     r"""Create a sample from NumPyro: a run of `MCMC`, or a model and stored draws.
 
@@ -119,6 +122,11 @@ def from_numpyro(
             `"log_likelihood/y"`.
         rescore: whether to compute stored scores again, in float64: those of a sampler that ran in
             float32 have about six digits.
+        warmup: the warm-up draws, to use as training points: control variates are fitted to them, and they
+            are not averaged. `mcmc.run` drops them, so take them before it, as in the second example: the
+            result of `mcmc.get_samples(group_by_chain=True)`, whose scores are computed; or a pair of it and
+            `mcmc.get_extra_fields(group_by_chain=True)`, with stored scores. For a model, draws like
+            `samples`.
 
     Columns are in the order of `ravel_pytree`, which sorts the names of sites. A site that was not
     transformed keeps its name; a transformed one is called `tau_free__`, `w_free__[0]`.
@@ -129,6 +137,13 @@ def from_numpyro(
         mcmc.run(jax.random.key(0), y=y, extra_fields=("z_grad",))
         sample = sx.from_numpyro(mcmc)
         sx.estimate("tau", sample)
+
+        # the same draws, with the warm-up as training points
+        fields = ("z_grad",)
+        mcmc.warmup(jax.random.key(0), y=y, extra_fields=fields, collect_warmup=True)
+        warmup = mcmc.get_samples(group_by_chain=True), mcmc.get_extra_fields(group_by_chain=True)
+        mcmc.run(mcmc.post_warmup_state.rng_key, y=y, extra_fields=fields)
+        sample = sx.from_numpyro(mcmc, warmup=warmup)
     """
     numpyro = require("numpyro", extra="numpyro")
     if isinstance(source, numpyro.infer.MCMC):
@@ -137,15 +152,48 @@ def from_numpyro(
                 "an MCMC run knows its draws and its model's arguments: give it alone, or give the "
                 "model, from_numpyro(model, samples, model_args=...)."
             )
-        scored = _from_run(source, rescore)
+        read = partial(_from_run, source, rescore)
+        taken = _taken(source)
     elif callable(source) and samples is not None:
-        scored = _from_draws(source, samples, tuple(model_args), dict(model_kwargs or {}))
+        read = partial(_from_draws, source, tuple(model_args), dict(model_kwargs or {}))
+        taken = samples, {}
     else:
         raise ValueError(
             f"{type(source).__name__} is neither an MCMC run nor a model with draws: give "
             "from_numpyro(mcmc), or from_numpyro(model, samples) with draws (chain, draw, ...) of each site."
         )
-    return _sample(scored, dims, coords, log_likelihood)
+    parts = partial(_parts, dims=dims, coords=coords, log_likelihood=log_likelihood)
+    draws = parts(read(*taken))
+    if warmup is None or warmup is False:
+        return as_sample(draws)
+    return as_sample(draws, parts(read(*_given(warmup, taken[0]), refuse=False)), asked=True)
+
+
+def _given(warmup: Any, samples: PyTree) -> tuple[PyTree, Mapping[str, Any]]:
+    """Separate the draws and extra fields of a warm-up; the draws must have the shapes of `samples`."""
+    if warmup is True:
+        raise ValueError(
+            "NumPyro does not keep its warm-up: call mcmc.warmup(key, ..., collect_warmup=True), then "
+            "warmup = mcmc.get_samples(group_by_chain=True), then mcmc.run(...), and give warmup=warmup."
+        )
+    pair = isinstance(warmup, tuple) and len(warmup) == 2 and isinstance(warmup[1], Mapping)
+    draws, fields = warmup if pair and "diverging" in warmup[1] else (warmup, {})
+    draws = jax.tree.map(np.asarray, draws)
+    wanted, found = (
+        {
+            jax.tree_util.keystr(path): (np.shape(leaf)[:1], np.shape(leaf)[2:])
+            for path, leaf in pairs
+        }
+        for pairs in (jax.tree.leaves_with_path(tree) for tree in (samples, draws))
+    )
+    wrong = [name for name, shape in wanted.items() if found.get(name) != shape]
+    if wrong:
+        raise ValueError(
+            f"the warm-up does not have the chains and shapes of the draws in {', '.join(wrong)}: give what "
+            "mcmc.get_samples(group_by_chain=True) returns after mcmc.warmup(key, ..., collect_warmup=True), "
+            "and before mcmc.run."
+        )
+    return draws, fields
 
 
 @dataclass(frozen=True)
@@ -163,9 +211,10 @@ class _ScoredDraws:
     kwargs: dict[str, Any]
 
 
-def _sample(
+def _parts(
     scored: _ScoredDraws, dims: Dims | None, coords: Mapping[str, Any] | None, log_likelihood: bool
-) -> Sample:
+) -> dict[str, Any]:
+    """Collect the arguments of `Sample`."""
     groups = {"posterior": scored.variables}
     if log_likelihood:
         groups["log_likelihood"] = _log_likelihood(scored)
@@ -173,21 +222,19 @@ def _sample(
         sites = sites_of(scored.model, scored.args, scored.kwargs)
         dims = {name: site.dims for name, site in sites.items() if site.dims}
     position = leaves(scored.position, "draws")
-    x = flat_columns(position)
-    names = column_names(position, scored.variables, known=scored.model is None)
-    tree = dataset(groups, dims, coords) if scored.variables else None
-    return Sample(
-        x,
-        scored.scores,
-        names,
-        diverging=scored.diverging,
-        variables=tree,
-        log_density=scored.log_density,
-        verified=True,
-    )
+    return {
+        "draws": flat_columns(position),
+        "scores": scored.scores,
+        "names": column_names(position, scored.variables, known=scored.model is None),
+        "diverging": scored.diverging,
+        "variables": dataset(groups, dims, coords) if scored.variables else None,
+        "log_density": scored.log_density,
+        "verified": True,
+    }
 
 
-def _from_run(mcmc: Any, rescore: bool) -> _ScoredDraws:
+def _taken(mcmc: Any) -> tuple[PyTree, Mapping[str, Any]]:
+    """Take the draws and the extra fields of a run."""
     kernel, last = mcmc.sampler, mcmc.last_state
     if last is None:
         raise ValueError("this MCMC has not been run: call mcmc.run(key, ...) first.")
@@ -199,9 +246,15 @@ def _from_run(mcmc: Any, rescore: bool) -> _ScoredDraws:
             "from_numpyro(model, samples)."
         )
     samples = jax.tree.map(np.asarray, mcmc.get_samples(group_by_chain=True))
-    fields = mcmc.get_extra_fields(group_by_chain=True)
+    return samples, mcmc.get_extra_fields(group_by_chain=True)
+
+
+def _from_run(
+    mcmc: Any, rescore: bool, samples: PyTree, fields: Mapping[str, Any], refuse: bool = True
+) -> _ScoredDraws:
     position = _unconstrained(mcmc, samples, fields)
-    _check_edges(position)
+    if refuse:
+        _check_edges(position)
     free = "z_grad" in fields and not rescore
     if free:
         scores = -flat_columns(leaves(fields["z_grad"], "scores"))
@@ -209,11 +262,11 @@ def _from_run(mcmc: Any, rescore: bool) -> _ScoredDraws:
         log_density = None if energy is None else -np.asarray(energy, np.float64)
     else:
         potential = _potential(mcmc)
-        log_density, scores = density_and_score(lambda z: -potential(z), position)
+        log_density, scores = density_and_score(lambda z: -potential(z), position, refuse)
     variables = samples if isinstance(samples, Mapping) else {}
-    diverging = fields.get("diverging")
-    model = (kernel.model, mcmc._args, mcmc._kwargs)
-    return _ScoredDraws(position, scores, log_density, variables, diverging, free, *model)
+    diverging, model = fields.get("diverging"), mcmc.sampler.model
+    run = (model, mcmc._args, mcmc._kwargs)
+    return _ScoredDraws(position, scores, log_density, variables, diverging, free, *run)
 
 
 def _unconstrained(mcmc: Any, samples: PyTree, fields: Mapping[str, Any]) -> PyTree:
@@ -277,9 +330,11 @@ def _model_potential(
 
 def _from_draws(
     model: Callable[..., Any],
-    samples: Mapping[str, Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    samples: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    refuse: bool = True,
 ) -> _ScoredDraws:
     from numpyro.handlers import seed
     from numpyro.infer.util import constrain_fn
@@ -288,9 +343,10 @@ def _from_draws(
     samples = {name: np.asarray(value) for name, value in samples.items()}
     latent = {name: samples[name] for name in latent_sites(sites, samples)}
     position = _traced(model, args, kwargs, latent)
-    _check_edges(position)
+    if refuse:
+        _check_edges(position)
     potential = _model_potential(model, args, kwargs)
-    log_density, scores = density_and_score(lambda z: -potential(z), position)
+    log_density, scores = density_and_score(lambda z: -potential(z), position, refuse)
     variables = {name: value for name, value in samples.items() if value.ndim >= 2}
     if any(site.kind == "deterministic" and name not in samples for name, site in sites.items()):
 
@@ -298,7 +354,8 @@ def _from_draws(
             return constrain_fn(seed(model, 0), args, kwargs, z, return_deterministic=True)
 
         variables = {**over_draws(every_site, position), **variables}
-    return _ScoredDraws(position, scores, log_density, variables, None, False, model, args, kwargs)
+    run = (fields.get("diverging"), False, model, args, kwargs)
+    return _ScoredDraws(position, scores, log_density, variables, *run)
 
 
 def _log_likelihood(scored: _ScoredDraws) -> dict[str, np.ndarray]:

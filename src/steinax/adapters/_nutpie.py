@@ -6,7 +6,8 @@ import numpy as np
 
 from ..data import Sample, element
 from ._stan_names import parse_column
-from ._stored import GROUPS, has_scores, open_tree, stored
+from ._stored import GROUPS, has_scores, open_tree, stored_parts, stored_warmup
+from ._warmup import as_sample
 
 if TYPE_CHECKING:
     import xarray
@@ -22,18 +23,20 @@ or, from PyMC,
 For an existing trace of a PyMC model, from_pymc(model, trace) computes them from the model."""
 
 
-def from_nutpie(trace: Any) -> Sample:
+def from_nutpie(trace: Any, *, warmup: bool = True) -> Sample:
     r"""Create a sample from a trace of nutpie that stored the scores $\nabla \log \pi(x)$.
 
-    Nothing is computed and no model is called, so neither nutpie nor PyMC needs to be installed. Warm-up
-    draws are left out. The names of columns are those of nutpie's coordinate `unconstrained_parameter`;
-    an element is written `beta[0]` instead of `beta_0` (or Stan's `beta.1`) where the variables of the trace
-    show that it is one, and Stan's `tau` is `tau_free__` where it holds the logarithm of tau.
+    Nothing is computed and no model is called, so neither nutpie nor PyMC needs to be installed. The names
+    of columns are those of nutpie's coordinate `unconstrained_parameter`; an element is written `beta[0]`
+    instead of `beta_0` (or Stan's `beta.1`) where the variables of the trace show that it is one, and Stan's
+    `tau` is `tau_free__` where it holds the logarithm of tau.
 
     Args:
         trace: the result of `nutpie.sample(..., store_gradient=True, store_unconstrained=True)` for a
             PyMC or a Stan model; or the zarr store that it wrote, as a path or as the
             `nutpie.zarr_store.LocalStore` it was given.
+        warmup: whether to use the warm-up draws, which nutpie keeps unless `save_warmup=False`, as training
+            points: control variates are fitted to them, and they are not averaged.
 
     A store that nutpie writes has chunks of 16 draws of one chain, and reads at about a fifteenth of the
     speed of larger ones. If a long run is to be read more than once, read it here and `save` it.
@@ -47,17 +50,10 @@ def from_nutpie(trace: Any) -> Sample:
     tree = open_tree(trace)
     if not has_scores(tree):
         raise ValueError(f"this trace holds no scores with its unconstrained draws. {HOW}")
-    sample = stored(tree)
-    names = _name(sample.names, sample.draws, tree)
-    return Sample(
-        sample.draws,
-        sample.scores,
-        names,
-        diverging=sample.diverging,
-        variables=tree,
-        log_density=sample.log_density,
-        verified=True,
-    )
+    parts = stored_parts(tree)
+    names = _name(parts["names"], parts["draws"], tree)
+    own = {**parts, "names": names, "variables": tree, "verified": True}
+    return as_sample(own, stored_warmup(tree, parts["names"], warmup))
 
 
 def _name(columns: tuple[str, ...], draws: np.ndarray, tree: "xarray.DataTree") -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Convert a PyMC model and its trace to a sample."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -11,7 +11,17 @@ import numpy as np
 from .._numerics import precision
 from .._require import require
 from ..data import Sample, element
-from ._stored import STATS, has_scores, open_tree, stored, stored_divergences, stored_log_density
+from ._stored import (
+    STATS,
+    has_scores,
+    open_tree,
+    stored_divergences,
+    stored_log_density,
+    stored_parts,
+    stored_warmup,
+    warmup_tree,
+)
+from ._warmup import as_sample
 
 if TYPE_CHECKING:
     import xarray
@@ -112,6 +122,7 @@ def from_pymc(
     *,
     backend: Literal["numpy", "numba", "jax"] = "numpy",
     check: bool = True,
+    warmup: bool = True,
 ) -> Sample:
     r"""Create a sample from a PyMC model and any trace of it.
 
@@ -139,6 +150,8 @@ def from_pymc(
         check: whether to compare the model's log density with the one that the sampler stored in the
             trace, which detects data that were changed in between. Turn it off for a trace of several
             step methods, which may hold the density of a point between two of them.
+        warmup: whether to use the warm-up draws, which `pm.sample(..., discard_tuned_samples=False)` keeps,
+            as training points: control variates are fitted to them, and they are not averaged.
 
     Columns are in the order of `model.value_vars` and have their names: `beta[1]`, `tau_log__`,
     `w_simplex__[0]`. The variables to request by name are those of the trace.
@@ -146,7 +159,7 @@ def from_pymc(
     Example::
 
         with model:
-            idata = pm.sample()
+            idata = pm.sample(discard_tuned_samples=False)  # keeps the warm-up
         sx.estimate("tau", sx.from_pymc(model, idata))
     """
     pymc = require("pymc", extra="pymc")
@@ -160,30 +173,24 @@ def from_pymc(
         tree = tree.parent or tree
     _refuse_discrete(model)
     if has_scores(tree):
-        sample = stored(tree)
-        layout = _match(sample.names, [value.name for value in model.value_vars])
+        parts = stored_parts(tree)
+        layout = _match(parts["names"], [value.name for value in model.value_vars])
         if layout is not None:
-            order, names = layout
-            draws, scores = sample.draws[..., order], sample.scores[..., order]
-            return Sample(
-                draws,
-                scores,
-                names,
-                diverging=sample.diverging,
-                variables=tree,
-                log_density=sample.log_density,
-                verified=True,
-            )
-    draws, scores, log_density, names = _recompute(model, tree, backend, check)
-    return Sample(
-        draws,
-        scores,
-        names,
-        diverging=stored_divergences(tree),
-        variables=tree,
-        log_density=log_density,
-        verified=True,
-    )
+            before = stored_warmup(tree, parts["names"], warmup)
+            parts = {**_reordered(parts, *layout), "variables": tree, "verified": True}
+            return as_sample(parts, None if before is None else _reordered(before, *layout))
+    parts = _recompute(model, tree, backend)
+    if check and STATS in tree.children:
+        _check_density(tree[STATS].dataset, parts["log_density"].ravel())
+    warm = warmup_tree(tree, warmup)
+    kept = warm["posterior"].data_vars if "posterior" in warm.children else ()
+    complete = all(rv.name in kept for rv in model.free_RVs)
+    return as_sample(parts, _recompute(model, warm, backend, refuse=False) if complete else None)
+
+
+def _reordered(parts: Mapping[str, Any], order: list[int], names: list[str]) -> dict[str, Any]:
+    """Put the columns in another order, under other names."""
+    return {**parts, "names": names} | {x: parts[x][..., order] for x in ("draws", "scores")}
 
 
 def _refuse_discrete(model: Any) -> None:
@@ -216,8 +223,17 @@ def _match(columns: tuple[str, ...], values: list[str]) -> tuple[list[int], list
 
 
 def _recompute(
-    model: Any, tree: "xarray.DataTree", backend: str, check: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
+    model: Any, tree: "xarray.DataTree", backend: str, refuse: bool = True
+) -> dict[str, Any]:
+    """Compute the arguments of `Sample` by the model.
+
+    Args:
+        model: the `pm.Model`.
+        tree: with a group `posterior`.
+        backend: what evaluates the model.
+        refuse: whether draws that are not finite on the unconstrained space are an error; otherwise their
+            scores are NaN.
+    """
     posterior = tree["posterior"].dataset if "posterior" in tree.children else {}
     missing = [rv.name for rv in model.free_RVs if rv.name not in posterior]
     if missing:
@@ -228,22 +244,32 @@ def _recompute(
     series = [_series(posterior[rv.name]) for rv in model.free_RVs]
     for rv, values in zip(model.free_RVs, series, strict=True):
         _check_shape(rv, values.shape[2:])
-    chains, length = series[0].shape[:2]
-    points = [values.reshape(chains * length, *values.shape[2:]) for values in series]
+    shape = series[0].shape[:2]
+    points = [values.reshape(-1, *values.shape[2:]) for values in series]
     unconstrain, density = compiled_functions(model, backend)
-    unconstrained = unconstrain(*points)
-    _check_finite(model, unconstrained)
-    log_density, scores = density(*unconstrained)
-    if check and STATS in tree.children:
-        _check_density(tree[STATS].dataset, log_density)
+    with np.errstate(all="ignore"):  # at the edge of a support
+        unconstrained = unconstrain(*points)
+    if refuse:
+        _check_finite(model, unconstrained)
+    draws = np.concatenate([x.reshape(len(x), -1) for x in unconstrained], axis=1)
+    finite = np.isfinite(draws).all(axis=1)
+    log_density, scores = np.full(len(draws), np.nan), np.full(draws.shape, np.nan)
+    if finite.any():
+        log_density[finite], scores[finite] = density(*(x[finite] for x in unconstrained))
     names = [
         element(value.name, index)
         for value, x in zip(model.value_vars, unconstrained, strict=True)
         for index in np.ndindex(*x.shape[1:])
     ]
-    flat = [x.reshape(len(x), -1) for x in unconstrained]
-    draws = np.concatenate(flat, axis=1).reshape(chains, length, -1)
-    return draws, scores.reshape(draws.shape), log_density.reshape(chains, length), names
+    return {
+        "draws": draws.reshape(*shape, -1),
+        "scores": scores.reshape(*shape, -1),
+        "names": names,
+        "diverging": stored_divergences(tree),
+        "variables": tree,
+        "log_density": log_density.reshape(shape),
+        "verified": True,
+    }
 
 
 def _series(array: "xarray.DataArray") -> np.ndarray:

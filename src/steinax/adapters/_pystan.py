@@ -9,9 +9,10 @@ import numpy as np
 
 from ..data import Sample
 from ._stan_names import diagnostic_size, model_columns, name_unconstrained, stan_dataset
+from ._warmup import as_sample
 
 
-def from_pystan(fit: Any) -> Sample:
+def from_pystan(fit: Any, *, warmup: bool = True) -> Sample:
     r"""Create a sample from a fit of PyStan 3.
 
     Scores cost nothing: PyStan stores, for each draw, the unconstrained parameters $u$ and
@@ -20,15 +21,17 @@ def from_pystan(fit: Any) -> Sample:
 
     Parameters, transformed parameters and generated quantities are the sample's variables, counted
     from zero: Stan's `theta[1]` is `theta[0]`. Columns on the unconstrained space that differ from the
-    parameter they belong to are called `tau_free__`. Warm-up draws are left out.
+    parameter they belong to are called `tau_free__`.
 
     Args:
         fit: the result of `sample` or `hmc_nuts_diag_e_adapt` of a PyStan model.
+        warmup: whether to use the warm-up draws, which `sample(..., save_warmup=True)` keeps, as training
+            points: control variates are fitted to them, and they are not averaged.
 
     Example::
 
         posterior = stan.build(program, data=data, random_seed=1)
-        fit = posterior.sample(num_chains=4, num_samples=1000)
+        fit = posterior.sample(num_chains=4, num_samples=1000, save_warmup=True)
         sample = sx.from_pystan(fit)
         sx.estimate(["mu", "tau"], sample)
     """
@@ -44,41 +47,48 @@ def from_pystan(fit: Any) -> Sample:
             "this fit has draws and no gradients: it was made by fixed_param, or its model has no "
             "parameters. Use posterior.sample(...), which runs NUTS."
         )
-    values = diagnostics.values[..., -3 * dim :]
-    unconstrained, scores = values[..., :dim], -values[..., 2 * dim :]
-    variables = model_columns(draws.columns)
-    posterior = stan_dataset(variables, draws.values[..., -len(variables) :])
-    names = name_unconstrained(model_columns(diagnostics.columns)[:dim], unconstrained, posterior)
-    diverging = diagnostics.values[..., diagnostics.columns.index("divergent__")] > 0
-    return Sample(
-        unconstrained,
-        scores,
-        names,
-        diverging=diverging,
-        variables=posterior,
-        log_density=diagnostics.values[..., diagnostics.columns.index("lp__")],
-        verified=True,
-    )
+    first = _warmup_rows(fit)
+    parts = _parts(diagnostics, draws, slice(first, None))
+    columns = model_columns(diagnostics.columns)[:dim]
+    names = name_unconstrained(columns, parts["draws"], parts["variables"])
+    before = _parts(diagnostics, draws, slice(first)) if warmup and first else None
+    return as_sample({**parts, "names": names}, before)
 
 
 class _Output(NamedTuple):
     columns: Sequence[str]
-    values: np.ndarray  # (chain, draw, column)
+    values: np.ndarray  # (chain, warm-up draw or draw, column)
+
+
+def _parts(diagnostics: _Output, draws: _Output, rows: slice) -> dict[str, Any]:
+    """Collect the arguments of `Sample` for these rows of every chain."""
+    variables = model_columns(draws.columns)
+    values, dim = diagnostics.values[:, rows], diagnostic_size(diagnostics.columns)
+    return {
+        "draws": values[..., -3 * dim : -2 * dim],
+        "scores": -values[..., -dim:],
+        "diverging": values[..., diagnostics.columns.index("divergent__")] > 0,
+        "variables": stan_dataset(variables, draws.values[:, rows, -len(variables) :]),
+        "log_density": values[..., diagnostics.columns.index("lp__")],
+        "verified": True,
+    }
+
+
+def _warmup_rows(fit: Any) -> int:
+    return ceil(fit.num_warmup / fit.num_thin) if fit.save_warmup else 0
 
 
 def _read(fit: Any, topic: str) -> _Output:
-    """Read the draws of all chains under one topic, without the warm-up."""
+    """Read the draws of all chains under one topic, warm-up first."""
     chains = [_parse(output, topic) for output in fit.stan_outputs]
-    warmup = ceil(fit.num_warmup / fit.num_thin) if fit.save_warmup else 0
-    wanted = warmup + ceil(fit.num_samples / fit.num_thin)
+    wanted = _warmup_rows(fit) + ceil(fit.num_samples / fit.num_thin)
     for number, (_, rows) in enumerate(chains):
         if rows and len(rows) != wanted:
             raise ValueError(
                 f"chain {number} has {len(rows)} {topic} lines for {wanted} draws: sample again, as the "
                 "output of this fit is incomplete."
             )
-    rows = np.array([rows for _, rows in chains], dtype=float)
-    return _Output(chains[0][0], rows[:, warmup:])
+    return _Output(chains[0][0], np.array([rows for _, rows in chains], dtype=float))
 
 
 def _parse(output: bytes, topic: str) -> tuple[list[str], list[list[float]]]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from .._require import require
 from ..auditing import audit as audit_scores
-from ..data import AXES, Sample, Stream, in_chains, lazy_sample
+from ..data import AXES, Sample, Stream, as_names, in_chains, lazy_sample
+from ._warmup import as_sample
 
 if TYPE_CHECKING:
     import xarray
@@ -22,6 +23,7 @@ GROUPS = ("posterior", "unconstrained_posterior")
 LOG_DENSITY = ("lp", "logp")  # ArviZ's name, which PyMC and Stan have, and nutpie's
 VERIFIED = "scores_verified"  # an attribute of the group of draws and scores
 ORDER = "order_of_variables"  # an attribute of the groups of a zarr store
+WARMUP = "warmup_"  # before the name of a group: ArviZ's name for the same group of the warm-up
 
 
 def open_tree(source: Any) -> "xarray.DataTree":
@@ -91,21 +93,46 @@ def has_scores(tree: "xarray.DataTree") -> bool:
     return STATS in tree.children and {DRAWS, SCORES} <= set(tree[STATS].data_vars)
 
 
-def stored(tree: "xarray.DataTree") -> Sample:
-    """Create the sample of a tree that `has_scores`; its variables are read lazily from the tree."""
+def warmup_tree(tree: "xarray.DataTree", warmup: bool = True) -> "xarray.DataTree":
+    """Take the warm-up groups of a tree, under the names of the groups of draws; none if not `warmup`."""
+    import xarray
+
+    groups = {
+        name.removeprefix(WARMUP): node.dataset
+        for name, node in tree.children.items()
+        if warmup and name.startswith(WARMUP) and set(AXES) <= set(node.dataset.dims)
+    }
+    return xarray.DataTree.from_dict(groups)
+
+
+def stored_parts(tree: "xarray.DataTree") -> dict[str, Any]:
+    """Read the arguments of `Sample` from a tree that `has_scores`; its variables are read lazily."""
     draws, scores, names, order = _aligned(tree)
     scores = scores if order is None else scores[..., order]
-    stats = tree[STATS].dataset
-    variables = tree if "posterior" in tree.children else None
-    return Sample(
-        draws.values,
-        scores.values,
-        names,
-        diverging=stored_divergences(tree),
-        variables=variables,
-        log_density=stored_log_density(stats),
-        verified=_is_verified(tree),
-    )
+    return {
+        "draws": draws.values,
+        "scores": scores.values,
+        "names": as_names(names, draws.shape[-1]),
+        "diverging": stored_divergences(tree),
+        "variables": tree if "posterior" in tree.children else None,
+        "log_density": stored_log_density(tree[STATS].dataset),
+        "verified": _is_verified(tree),
+    }
+
+
+def stored_warmup(
+    tree: "xarray.DataTree", names: Sequence[str], warmup: bool = True
+) -> dict[str, Any] | None:
+    """Read those of the warm-up; None if it has no scores or other columns, or if `warmup` is false.
+
+    Args:
+        tree: that of the draws.
+        names: of the columns of the draws, in that tree.
+        warmup: whether to read it.
+    """
+    warm = warmup_tree(tree, warmup)
+    parts = stored_parts(warm) if has_scores(warm) else {"names": None}
+    return parts if parts["names"] == tuple(names) else None
 
 
 def _is_verified(tree: "xarray.DataTree") -> bool:
@@ -187,10 +214,16 @@ and save(path, sample) writes a file with scores."""
 
 
 @overload
-def from_arviz(data: Any, *, audit: bool = True, stream: Literal[False] = False) -> Sample: ...
+def from_arviz(
+    data: Any, *, audit: bool = True, stream: Literal[False] = False, warmup: bool = True
+) -> Sample: ...
 @overload
-def from_arviz(data: Any, *, audit: bool = True, stream: Literal[True]) -> Stream: ...
-def from_arviz(data: Any, *, audit: bool = True, stream: bool = False) -> Sample | Stream:
+def from_arviz(
+    data: Any, *, audit: bool = True, stream: Literal[True], warmup: bool = True
+) -> Stream: ...
+def from_arviz(
+    data: Any, *, audit: bool = True, stream: bool = False, warmup: bool = True
+) -> Sample | Stream:
     r"""Create a sample from a DataTree or a file that holds scores, from any source.
 
     Draws and scores are `sample_stats["unconstrained_draw"]` and `sample_stats["gradient"]`, each (chain,
@@ -205,6 +238,9 @@ def from_arviz(data: Any, *, audit: bool = True, stream: bool = False) -> Sample
         stream: whether to leave draws and scores on disk and return a `Stream`, for files and trees of
             dask arrays that are larger than memory. Such a stream is audited by `estimate`. For zarr stores
             use `from_zarr`, which also detects missing chunks.
+        warmup: whether to use the warm-up draws, if the groups `warmup_sample_stats` and
+            `warmup_posterior` hold them with scores, as training points: control variates are fitted to
+            them, and they are not averaged. A stream has none.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -221,7 +257,8 @@ def from_arviz(data: Any, *, audit: bool = True, stream: bool = False) -> Sample
         raise ValueError(f"{STATS} holds {held}, and both are needed. {HOW}")
     if stream:
         return stored_stream(tree)
-    sample = stored(tree)
+    parts = stored_parts(tree)
+    sample = as_sample(parts, stored_warmup(tree, parts["names"], warmup))
     if audit:
         audit_scores(sample).raise_if_failed()
     return sample

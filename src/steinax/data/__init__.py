@@ -1,24 +1,30 @@
 """Samples of draws and scores, coordinates for them, and integrands evaluated on them."""
 
+from ._compiled import compiled as compiled, variables_asked as variables_asked
 from ._coordinates import (
     DRAWS_PER_DIM as DRAWS_PER_DIM,
     AffineMap,
     FunnelMap,
+    autocorrelation_of as autocorrelation_of,
     check_moves as check_moves,
     find_funnel,
+    kept_training as kept_training,
     spread_of as spread_of,
+    stacked as stacked,
+    stacked_weights as stacked_weights,
     standardise,
+    training_note as training_note,
+    training_size as training_size,
+    with_warmup,
 )
 from ._integrands import (
     LIMITS as LIMITS,
     IntegrandColumns as IntegrandColumns,
     Integrands,
     IntegrandSpec,
-    compiled as compiled,
     integrand_columns as integrand_columns,
     integrands,
     places as places,
-    variables_asked as variables_asked,
 )
 from ._sample import (
     ADAPTERS as ADAPTERS,
@@ -60,4 +66,5 @@ __all__ = [
     "integrands",
     "pareto_smoothed",
     "standardise",
+    "with_warmup",
 ]

@@ -1,4 +1,6 @@
-"""Coordinates for draws and scores: standardisation by affine maps, and funnel maps."""
+"""The points that are fitted to, draws and training points, and standardised coordinates for them."""
+
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -6,8 +8,139 @@ import numpy as np
 from jaxtyping import Float
 
 from .._numerics import namespace, solve_triangular
-from .._types import AnyArray, Point, Points
+from .._show import counted
+from .._types import AnyArray, OtherPoints, Point, Points
+from ..chains import chain_statistics, linearised
 from ._sample import Sample, kish_size
+
+# The spans of the draws, and of their scores, by which a training point may lie outside them. The draws of a
+# Gaussian and as many training points never differ that much, and the states of a chain that has not yet
+# found the target do. Scores have heavier tails than draws.
+BEYOND, BEYOND_SCORES = 1.0, 3.0
+SETTLING = 0.2  # of the warm-up: the part in which step size and metric have not settled
+GAP = 4  # autocorrelation times between the last training point of a chain and its first draw
+
+
+def kept_training(sample: Sample) -> tuple[np.ndarray, ...]:
+    """Flag the training points that are used, one array for each training sample.
+
+    A point far outside the draws, or with a score far beyond theirs, would dominate a least-squares fit
+    without saying anything about the target. Training points that include draws were computed along with
+    these, as leapfrog states are: a fit to them would follow the draws that it is used on.
+    """
+    return tuple(
+        np.zeros(part.size, bool)
+        if _share_a_point(part, sample)
+        else _within(part.x, sample.x, BEYOND) & _within(part.score, sample.score, BEYOND_SCORES)
+        for part in sample.training
+    )
+
+
+def _share_a_point(part: Sample, sample: Sample) -> bool:
+    """Whether a training point is one of the draws."""
+    rows = part.x[np.isin(part.x[:, 0], sample.x[:, 0])]
+    draws = {draw.tobytes() for draw in sample.x.astype(np.float64)} if len(rows) else set()
+    return any(row.tobytes() in draws for row in rows.astype(np.float64))
+
+
+def _within(points: OtherPoints, draws: Points, spans: float) -> np.ndarray:
+    """Flag points that exceed the least and largest draw by at most some spans, in all coordinates."""
+    low, high = draws.min(axis=0), draws.max(axis=0)
+    margin = spans * (high - low)
+    return ((points >= low - margin) & (points <= high + margin)).all(axis=1)
+
+
+def training_size(sample: Sample) -> int:
+    """Count the training points that are used."""
+    return int(sum(kept.sum() for kept in kept_training(sample)))
+
+
+def training_note(sample: Sample) -> str:
+    """Say how many training points are used, and how many are not; empty if there are none."""
+    if not sample.training:
+        return ""
+    used, given = training_size(sample), sum(part.size for part in sample.training)
+    along = sum(part.size for part in sample.training if _share_a_point(part, sample))
+    far = given - used - along
+    reasons = [f"{far} left out: too far from the draws"] if far else []
+    if along:
+        reasons.append(f"{along} left out: there are draws among them, which may not train")
+    return "; ".join([f"fitted to {counted(used, 'training point')} besides the draws", *reasons])
+
+
+type Coordinates = Callable[[Sample], tuple[AnyArray, AnyArray] | None]
+
+
+def _parts(sample: Sample, training: bool) -> list[tuple[Sample, np.ndarray]]:
+    """List the draws and the training samples, each with flags of the points that are used."""
+    parts = [(sample, np.ones(sample.size, bool))]
+    return (
+        parts + list(zip(sample.training, kept_training(sample), strict=True))
+        if training
+        else parts
+    )
+
+
+def stacked(
+    sample: Sample, training: bool, of: Coordinates = lambda part: (part.draws, part.scores)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Stack the draws, and below them the training points that are used, with their scores: (rows, dim).
+
+    Args:
+        sample: the draws, with their training points.
+        training: whether to include the training points.
+        of: gives the draws and scores of a sample, in coordinates that may be other ones.
+    """
+    points = []
+    for part, kept in _parts(sample, training):
+        pair = of(part)
+        assert pair is not None, "the space has no such coordinates"
+        points.append([np.asarray(a, np.float64).reshape(part.size, -1)[kept] for a in pair])
+    x, score = (np.concatenate(arrays) for arrays in zip(*points, strict=True))
+    return x, score
+
+
+def stacked_weights(sample: Sample, training: bool) -> np.ndarray | None:
+    """Stack the weights of the rows of `stacked`, of mean 1 in each sample; None if all are equal."""
+    parts = _parts(sample, training)
+    if all(part.weights is None for part, _ in parts):
+        return None
+    return np.concatenate(
+        [np.ones(k.sum()) if part.weights is None else part.weights.ravel()[k] for part, k in parts]
+    )
+
+
+def autocorrelation_of(sample: Sample) -> float:
+    """Compute the draws per independent draw: the median over the columns of draws and scores."""
+    columns = np.concatenate([sample.draws, sample.scores], axis=-1, dtype=np.float64)
+    ess = chain_statistics(linearised(columns, sample.weights)).ess
+    return float(np.median(np.fmax(sample.size / ess, 1.0)))
+
+
+def with_warmup(sample: Sample, warmup: Sample | None) -> Sample:
+    """Add the settled part of the warm-up to a sample, as training points.
+
+    The first fifth of the warm-up is left out, because step size and metric have not settled, and so are the
+    last four autocorrelation times before the first draw: a fit to neighbours of a draw would follow that
+    draw.
+
+    Args:
+        sample: the draws.
+        warmup: all warm-up draws of the same chains, in order; None for none.
+
+    >>> x = np.random.default_rng(0).normal(size=(4, 300, 2))
+    >>> sample, warmup = Sample(x[:, 200:], -x[:, 200:]), Sample(x[:, :200], -x[:, :200])
+    >>> with_warmup(sample, warmup)
+    Sample(4 chains x 100 draws, 2 dimensions: x[0], x[1], 624 training points)
+    """
+    if warmup is None:
+        return sample
+    first = int(np.ceil(SETTLING * warmup.length))
+    last = warmup.length - int(np.ceil(GAP * autocorrelation_of(sample)))
+    if last <= first:
+        return sample
+    return sample.with_training(*sample.training, warmup.isel(draw=slice(first, last)))
+
 
 # Draws per dimension from which on draws are whitened with the full covariance; with fewer its small
 # eigenvalues are noise, and scaling each coordinate separately is better.

@@ -3,10 +3,9 @@
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Any
@@ -18,13 +17,13 @@ from numpy.typing import ArrayLike
 
 from .._numerics import precision, widest
 from .._show import some_of
-from .._types import Points, Series
+from .._types import Points, Series, Values
 from ..working import CorruptChunkError, chunk_file, chunk_shape, find_missing
+from ._coordinates import kept_training, training_note, training_size
 from ._sample import ADAPTERS, Sample, as_reals
 from ._variables import (
     AXES,
     ByName,
-    Variables,
     element,
     in_chains,
     is_labelled,
@@ -38,69 +37,6 @@ jax.tree_util.register_pytree_node(
     lambda variables: (tuple(variables.held.values()), tuple(variables.held)),
     lambda names, values: ByName(dict(zip(names, values, strict=True))),
 )
-
-
-LEAST = 128  # least number of draws of a compiled call; fewer are padded
-
-
-def filled(values: np.ndarray, rows: int) -> np.ndarray:
-    """Pad an array to a number of rows by repeating its last row.
-
-    >>> filled(np.array([[1.0], [2.0]]), 4).tolist()
-    [[1.0], [2.0], [2.0], [2.0]]
-    """
-    short = rows - len(values)
-    return np.concatenate([values, values[-1:].repeat(short, 0)]) if short > 0 else values
-
-
-def rounded(n: int) -> int:
-    """Round up to a power of two, at least 128, so that few sizes are compiled.
-
-    >>> rounded(3), rounded(128), rounded(129)
-    (128, 128, 256)
-    """
-    return max(LEAST, 1 << (n - 1).bit_length())
-
-
-class Compiled:
-    """An integrand of one draw with its compiled version for many draws; it can be pickled.
-
-    Args:
-        f: a function of a draw, or of variables.
-
-    >>> with jax.enable_x64():
-    ...     Compiled(lambda x: x[0] + 1).over(np.zeros((3, 2)))
-    array([1., 1., 1.])
-    """
-
-    def __init__(self, f: Callable):
-        self.__wrapped__ = f  # where inspect looks for the names of arguments
-
-    def __reduce__(self) -> tuple[type, tuple[Callable]]:
-        return Compiled, (self.__wrapped__,)
-
-    def __call__(self, *draw: Any, **variables: Any) -> Any:
-        return self.__wrapped__(*draw, **variables)
-
-    def over(self, draws: np.ndarray | dict[str, np.ndarray] | ByName) -> np.ndarray:
-        """Evaluate the integrand on draws (n, dim), or on variables (n, ...) by name."""
-        n = len(jax.tree.leaves(draws)[0])
-        padded = jax.tree.map(lambda values: filled(values, rounded(n)), draws)
-        return np.asarray(self._mapped(padded))[:n]
-
-    @cached_property
-    def _mapped(self) -> Callable:
-        """The compiled function of many draws."""
-        f = self.__wrapped__
-        return jax.jit(jax.vmap(lambda row: f(**row) if isinstance(row, dict) else f(row)))
-
-
-def compiled[F](f: F) -> F:
-    """Compile every function among integrands; names and arrays are returned unchanged."""
-    if isinstance(f, Mapping):
-        return {name: compiled(g) for name, g in f.items()}  # type: ignore[return-value]
-    plain = callable(f) and not isinstance(f, Compiled)
-    return Compiled(f) if plain else f  # type: ignore[return-value]
 
 
 try:
@@ -218,8 +154,9 @@ class DrawFunction:
 
     def _mapped(self, draws: Points | dict[str, np.ndarray] | ByName) -> Any:
         """Evaluate the function on many draws by jax."""
-        if isinstance(self.f, Compiled):
-            return self.f.over(draws)
+        over = getattr(self.f, "over", None)  # of compiled integrands of streams
+        if over is not None:
+            return over(draws)
         return jax.vmap(self._one)(jax.tree.map(jax.numpy.asarray, draws))
 
     @contextmanager
@@ -485,6 +422,32 @@ class Integrands(eqx.Module):
 
     values: Series
     names: tuple[str, ...] = eqx.field(static=True)
+    training: Values | None = None  # on the training points that are used; None if none are
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The values on all draws, and below them on the training points: (rows, k)."""
+        values = np.asarray(self.values, np.float64).reshape(-1, len(self.names))
+        return values if self.training is None else np.concatenate([values, self.training])
+
+    def mapped(self, f: Callable[[Any], Any], names: Sequence[str]) -> "Integrands":
+        """Change the values, on training points too, by a function of arrays (..., k).
+
+        >>> import numpy as np
+        >>> both = Integrands(np.ones((4, 250, 2)), ("a", "b"))
+        >>> both.mapped(lambda v: v[..., :1] + v[..., 1:], ("sum",))
+        Integrands(1: sum)
+        """
+        training = None if self.training is None else f(np.asarray(self.training))
+        return Integrands(f(np.asarray(self.values)), tuple(names), training)
+
+    @staticmethod
+    def joined(parts: Sequence["Integrands"]) -> "Integrands":
+        """Put the columns of several integrands side by side."""
+        names = tuple(name for part in parts for name in part.names)
+        values = np.concatenate([part.values for part in parts], axis=-1)
+        training = [part.training for part in parts if part.training is not None]
+        return Integrands(values, names, np.concatenate(training, axis=-1) if training else None)
 
     def __repr__(self) -> str:
         shown = some_of(self.names, 4)
@@ -517,6 +480,14 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
 class IntegrandColumns:
     """Integrands of which some columns at a time are evaluated or read.
 
+    Attributes:
+        names: of the columns.
+        pieces: the integrands, in order.
+        dtype: of the values.
+        training: evaluates the columns from a start to a stop on the training points that are used,
+            (training, k); None if none are used.
+        note: on the training points; empty if there are none.
+
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(2, 50, 3))
     >>> integrand_columns({"x": "x", "cube": lambda x: x**3}, Sample(x, -x)).read(2, 4)
@@ -526,6 +497,8 @@ class IntegrandColumns:
     names: tuple[str, ...]
     pieces: tuple[Piece, ...]
     dtype: np.dtype
+    training: Callable[[int, int], np.ndarray] | None = None
+    note: str = ""
 
     @property
     def extra(self) -> int:
@@ -534,16 +507,21 @@ class IntegrandColumns:
 
     def read(self, start: int, stop: int) -> Integrands:
         """Evaluate the columns from `start` to `stop`, exclusive."""
-        blocks, first = [], 0
-        for piece in self.pieces:
-            selected = slice(max(start - first, 0), min(stop - first, len(piece.names)))
-            if selected.start < selected.stop:
-                blocks.append(piece.read(selected))
-            first += len(piece.names)
-        names = self.names[start:stop]
-        values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-1)
+        names, values = self.names[start:stop], _columns_of(self.pieces, start, stop)
         _check(values, names, self.dtype)
-        return Integrands(values.astype(self.dtype, copy=False), names)
+        training = None if self.training is None else self.training(start, stop)
+        return Integrands(values.astype(self.dtype, copy=False), names, training)
+
+
+def _columns_of(pieces: Sequence[Piece], start: int, stop: int) -> np.ndarray:
+    """Evaluate the columns of several pieces from `start` to `stop`, (chain, draw, k)."""
+    blocks, first = [], 0
+    for part in pieces:
+        selected = slice(max(start - first, 0), min(stop - first, len(part.names)))
+        if selected.start < selected.stop:
+            blocks.append(part.read(selected))
+        first += len(part.names)
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-1)
 
 
 def integrand_columns(f: IntegrandSpec | Integrands, sample: Sample) -> IntegrandColumns:
@@ -563,8 +541,8 @@ def integrand_columns(f: IntegrandSpec | Integrands, sample: Sample) -> Integran
                 "on this one."
             )
         whole = Piece(f.names, lambda columns: np.asarray(f.values)[..., columns])
-        return IntegrandColumns(f.names, (whole,), sample.dtype)
-    named = _named(f)
+        return _with_values(f, IntegrandColumns(f.names, (whole,), sample.dtype), sample)
+    named = named_integrands(f)
     if not named:
         raise ValueError("no integrands given: name a dimension, or give a function or an array.")
     pieces = tuple(piece(label, g, sample) for label, g in named.items())
@@ -577,57 +555,76 @@ def integrand_columns(f: IntegrandSpec | Integrands, sample: Sample) -> Integran
             f"two integrands are called {twice!r}: give each its own name, in a dict such as "
             '{"first": ..., "second": ...}.'
         )
-    return IntegrandColumns(names, pieces, sample.dtype)
+    return _with_training(named, IntegrandColumns(names, pieces, sample.dtype), sample)
 
 
-def variables_asked(f: IntegrandSpec, variables: Variables | None) -> dict[str, Any]:
-    """Read the model's variables that integrands use, by name: their values and labels.
-
-    >>> import numpy as np, xarray
-    >>> tau = xarray.Dataset({"tau": (("chain", "draw"), np.ones((1, 2)))})
-    >>> variables_asked(lambda tau, x: tau * x, Variables(tau))
-    {'tau': (array([[[1.],
-            [1.]]]), ['tau'])}
-    """
-    if variables is None:
-        return {}
-    asked: list[str] = []
-    for integrand in _named(f).values():
-        asked += (
-            [integrand]
-            if isinstance(integrand, str)
-            else _asked(integrand, variables)
-            if callable(integrand)
-            else []
+def _with_values(f: Integrands, columns: IntegrandColumns, sample: Sample) -> IntegrandColumns:
+    """Add the values on training points that evaluated integrands have."""
+    values = f.training
+    if values is None or not sample.training:
+        return columns
+    if len(values) != training_size(sample):
+        raise ValueError(
+            f"these integrands were evaluated on {len(values)} training points, and the sample has "
+            f"{training_size(sample)}: evaluate them on this sample."
         )
-    read_variables = {}
-    for name in asked:
-        try:
-            read_variables[name] = variables.labelled(name)
-        except KeyError:  # no such element: the error is raised at the evaluation
-            read_variables[name] = None
-    return {name: held for name, held in read_variables.items() if held is not None}
+    note = training_note(sample)
+    return replace(columns, training=lambda start, stop: values[:, start:stop], note=note)
 
 
-def _asked(f: Callable, variables: Variables) -> list[str]:
-    """List a function's arguments, and all of the posterior if it accesses variables by name."""
+def _with_training(
+    named: dict[str, Any], columns: IntegrandColumns, sample: Sample
+) -> IntegrandColumns:
+    """Let integrands be evaluated on the training points too, or note why they cannot be."""
+    if not sample.training or not training_size(sample):
+        return replace(columns, note=training_note(sample))
+    arrays = [label for label, g in named.items() if not (isinstance(g, str) or callable(g))]
+    if arrays:
+        return replace(
+            columns, note=f"{UNUSED} {arrays[0]!r} is an array, of values on the draws only"
+        )
+    try:
+        parts = tuple(
+            tuple(piece(label, g, part) for label, g in named.items()) for part in sample.training
+        )
+    except (ValueError, KeyError, TypeError):  # a group that the warm-up does not have, mostly
+        parts = ()
+    if (
+        any(sum(len(p.names) for p in pieces) != len(columns.names) for pieces in parts)
+        or not parts
+    ):
+        return replace(
+            columns, note=f"{UNUSED} they do not have all that {some_of(list(named), 3)} needs"
+        )
+    kept = kept_training(sample)
 
-    def first(name: str) -> np.ndarray:
-        return read(variables[name][0, 0]) if name in variables else np.ones(1)
+    def evaluate(start: int, stop: int) -> np.ndarray:
+        values = [
+            _columns_of(pieces, start, stop).reshape(part.size, -1)[used]
+            for pieces, part, used in zip(parts, sample.training, kept, strict=True)
+        ]
+        together = np.concatenate(values).astype(np.float64)
+        _check_training(together, columns.names[start:stop])
+        return together
 
-    probe = ByName({}, variables.names, first)
-    with suppress(Exception), np.errstate(all="ignore"):  # most functions take another argument
-        f(probe)
-    return list(
-        {
-            **named_arguments(f),
-            **dict.fromkeys(variables.names if probe.asked else ()),
-            **probe.held,
-        }
-    )
+    return replace(columns, training=evaluate, note=training_note(sample))
 
 
-def _named(f: IntegrandSpec) -> dict[str, Any]:
+UNUSED = "training points not used:"
+
+
+def _check_training(values: np.ndarray, names: Sequence[str]) -> None:
+    """Refuse integrands that are not finite on every training point."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        name = names[int(bad.any(axis=0).argmax())]
+        raise ValueError(
+            f"the integrand {name!r} is not finite on {int(bad.any(axis=1).sum())} of {len(values)} training "
+            "points: correct the function, or leave out the training points, by sample.with_training()."
+        )
+
+
+def named_integrands(f: IntegrandSpec) -> dict[str, Any]:
     """Collect integrands in a dict by name."""
     if isinstance(f, Mapping):
         return {str(name): item for name, item in f.items()}

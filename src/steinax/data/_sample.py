@@ -321,6 +321,9 @@ class Sample(eqx.Module):
         verified: whether the scores are known to be right: adapters compute them by automatic
             differentiation and set it. Otherwise tables show no more digits than those of plain averages
             until `audit(sample, log_density=...)` has compared the scores with the log density.
+        training: further points with scores, as a `Sample` or several, that control variates are fitted
+            to and that are never averaged: warm-up draws, leapfrog states, another run. They need not be
+            draws of the target. Points far outside the draws are left out.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -337,6 +340,7 @@ class Sample(eqx.Module):
     space: AbstractSpace | None
     log_density: Float[AnyArray, "chain draw"] | None
     verified: bool = eqx.field(static=True)
+    training: tuple["Sample", ...]
 
     def __init__(
         self,
@@ -350,6 +354,7 @@ class Sample(eqx.Module):
         space: AbstractSpace | None = None,
         log_density: ArrayLike | None = None,
         verified: bool = False,
+        training: "Sample | Sequence[Sample] | None" = None,
     ):
         draws, draw_names = unlabelled(draws)
         scores, score_names = unlabelled(scores)
@@ -376,6 +381,7 @@ class Sample(eqx.Module):
                 f"the variables have {self.variables.sizes} chains and draws, and the draws "
                 f"{self.draws.shape[:2]}: give those of the same draws, warm-up left out of both."
             )
+        self.training = _as_training(training, self)
 
     @property
     def chains(self) -> int:
@@ -449,6 +455,26 @@ class Sample(eqx.Module):
             self.space,
             selected(self.log_density),
             verified=self.verified,
+            training=self.training,
+        )
+
+    def with_training(self, *training: "Sample") -> "Sample":
+        """Replace the training points; without arguments there are none.
+
+        Args:
+            training: points with scores that control variates are fitted to and that are never averaged.
+
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> sample = Sample(x[:, 200:], -x[:, 200:]).with_training(Sample(x[:, :190], -x[:, :190]))
+        >>> sample
+        Sample(4 chains x 50 draws, 2 dimensions: x[0], x[1], 760 training points)
+        >>> sample.with_training()
+        Sample(4 chains x 50 draws, 2 dimensions: x[0], x[1])
+        """
+        parts = _as_training(training, self)
+        return eqx.tree_at(
+            lambda sample: sample.training, self, parts, is_leaf=lambda node: node is self.training
         )
 
     def __getitem__(self, index: Any) -> "Sample":
@@ -487,7 +513,34 @@ class Sample(eqx.Module):
         worth = (
             "" if self.weights is None else f", weights worth {kish_size(self.weights):.0f} draws"
         )
-        return f"Sample({chains} x {self.length} draws, {dims}: {shown}{worth})"
+        points = sum(part.size for part in self.training)
+        training = f", {counted(points, 'training point')}" if points else ""
+        return f"Sample({chains} x {self.length} draws, {dims}: {shown}{worth}{training})"
+
+
+def _as_training(training: object, sample: Sample) -> tuple[Sample, ...]:
+    """Check that training points are samples with the columns and the space of the draws."""
+    several = training if isinstance(training, list | tuple) else [training]
+    given = [] if training is None else several
+    parts: list[Sample] = []
+    for part in given:
+        if not isinstance(part, Sample):
+            raise TypeError(
+                f"the training points are of type {type(part).__name__}: give a Sample(draws, scores), or "
+                "several."
+            )
+        if part.names != sample.names:
+            raise ValueError(
+                f"the training points have the columns {some_of(part.names, 5)}, and the draws "
+                f"{some_of(sample.names, 5)}: give both in the same coordinates, with the same names."
+            )
+        if part.space != sample.space:
+            raise ValueError(
+                f"the training points live on {part.space or 'R^d'}, and the draws on "
+                f"{sample.space or 'R^d'}: give both on the same space."
+            )
+        parts += [*part.training, part.with_training() if part.training else part]
+    return tuple(parts)
 
 
 def _places(index: Any, size: int, axis: str) -> Any:

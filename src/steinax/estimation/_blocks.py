@@ -13,7 +13,14 @@ from .._show import counted, progress
 from .._types import Key, Values
 from ..chains import batch_means, heavy
 from ..citing import references_of
-from ..data import IntegrandColumns, Integrands, IntegrandSpec, Sample, integrand_columns
+from ..data import (
+    IntegrandColumns,
+    Integrands,
+    IntegrandSpec,
+    Sample,
+    integrand_columns,
+    training_size,
+)
 from ..families import AbstractFamily, AbstractLinearFamily, Masked, Polynomial
 from ..solvers import (
     KEPT_ROWS,
@@ -45,7 +52,7 @@ from ._candidates import (
 )
 from ._directions import POWERS
 from ._result import ARRAYS, Estimate
-from ._splits import AbstractSplit, CrossFit, with_moves
+from ._splits import AbstractSplit, CrossFit, moved
 
 BETTER = 0.1  # heavy columns are kept if they reduce the variance to less than this fraction
 LIGHT = 2  # up to this degree the tails of a polynomial's columns are not checked
@@ -67,7 +74,8 @@ def without_heavy(problem: Problem, control: Callable[[Problem], HeldOut]) -> tu
     whole, family = control(problem), problem.family
     if not may_be_heavy(family):
         return whole, ""
-    columns = scaled(family.feature_matrix(None, problem.x, problem.score), problem.weights)
+    draws = problem.take(problem.draws)
+    columns = scaled(family.feature_matrix(None, draws.x, draws.score), draws.weights)
     bad = heavy(np.asarray(columns, np.float64), errors=0.0)
     if not bad.any():
         return whole, ""
@@ -169,29 +177,28 @@ class MemoryPlan:
 
 
 def plan_blocks(
-    integrands: int,
+    columns: IntegrandColumns,
     sample: Sample,
     problem: Problem | None,
-    extra: int,
     memory: float | None,
     solver: AbstractSolver | None = None,
 ) -> MemoryPlan:
     r"""Choose the widest blocks of integrands that a budget of memory allows.
 
     Args:
-        integrands: the number of integrands, $k$.
+        columns: the integrands, not read yet.
         sample: the draws and scores.
         problem: the problem with a given family; None if the family is chosen from the draws.
-        extra: bytes that reading a block takes in addition to its columns.
         memory: the budget in bytes; half of the free memory by default.
         solver: the solver for a given family; `Auto()` by default.
     """
-    n = sample.size
+    integrands = len(columns.names)
+    n = sample.size + (0 if columns.training is None else training_size(sample))
     if problem is None:
         system, column = _search_size(n, sample.dim)
     else:
         system, column = _given_family_size(problem, integrands, solver or Auto())
-    fixed = PACKAGES + extra + NUMBER * (4.0 * n * sample.dim + system)
+    fixed = PACKAGES + columns.extra + NUMBER * (4.0 * n * sample.dim + system)
     kept = NUMBER * (FIELDS + 2.0 * len(batch_means(sample.draws[..., :1]))) + TEXT
     free = free_memory()
     budget = SHARE * free if memory is None else float(memory)
@@ -305,13 +312,15 @@ def memory_plan(
     columns, problem = integrand_columns(f, sample), None
     if family is not None:
         with precision(sample.dtype):
-            problem, _ = prepare(no_integrands(sample), sample, family, None, None)
-    return plan_blocks(len(columns.names), sample, problem, columns.extra, memory, solver)
+            unread = no_integrands(sample, columns.training is not None)
+            problem, _ = prepare(unread, sample, family, None, None)
+    return plan_blocks(columns, sample, problem, memory, solver)
 
 
-def no_integrands(sample: Sample) -> Integrands:
-    """Return a placeholder integrand for problems whose integrands are read in blocks."""
-    return Integrands(np.zeros((sample.chains, sample.length, 1), sample.dtype), ("f",))
+def no_integrands(sample: Sample, training: bool = False) -> Integrands:
+    """Return a placeholder for integrands that are read in blocks, with or without training points."""
+    values = np.zeros((sample.chains, sample.length, 1), sample.dtype)
+    return Integrands(values, ("f",), np.zeros((training_size(sample), 1)) if training else None)
 
 
 def in_blocks(
@@ -368,16 +377,17 @@ def controller(
     solver: AbstractSolver,
     key: Key | None,
 ) -> Callable[[Values], HeldOut]:
-    """Return a function that fits control variates to the integrands of a block, (n, k).
+    """Return a function that fits control variates to the integrands of a block, (rows, k).
 
     If several blocks are cross-fitted exactly, they share one factorisation, and each further block
     only costs products with it.
     """
     if plan.blocks > 1 and isinstance(split, CrossFit):
-        folds = split.boundaries(chains, problem.x.shape[0] // chains)
+        order, folds = split.row_folds(problem, chains)
         if _is_exact(problem, solver, len(folds), plan.integrands):
-            fitted = Exact().crossfitted(problem, folds)
-            return lambda f: with_moves(fitted.leave_out(f), problem.weights)
+            ordered = problem if problem.draw is None else problem.take(order)
+            fitted = Exact().crossfitted(ordered, folds)
+            return lambda f: moved(fitted.leave_out(f[order]), ordered)
 
     def refit(f: Values) -> HeldOut:
         held, tails = without_heavy(

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import numpy as np
@@ -141,9 +141,13 @@ def choose(tried: Iterable[CandidateFit], autocorrelation: AnyArray, folds: Fold
     weights = _mixed(pool)
     mixture = np.zeros((len(pool.candidates), len(weights)))
     np.add.at(mixture, (pool.place, np.arange(len(weights))[:, None]), weights)
-    residual = np.einsum("kj,kjn->nk", weights, pool.series)
-    variance, errors = np.array(pool.variance), np.array(pool.error)
+    rows = np.einsum("kj,kjn->nk", weights, pool.series)
+    n = len(pool.plain)
+    beside = rows[n:] if len(rows) > n else None
+    held = HeldOut(rows[:n], folds=folds, beside=beside, share=pool.share)
+    residual, variance, errors = held.residual, np.array(pool.variance), np.array(pool.error)
     unstable = (np.einsum("kj,kjb->kb", weights, pool.moved) ** 2).sum(axis=1)
+    unstable += held.excess * pool.per_draw
     mixture_variance = residual.var(axis=0) * pool.per_draw + unstable
     apart = _disagreement(np.array(pool.mean) - residual.mean(axis=0), errors, mixture_variance)
     clearly = 1 - MARGIN / np.sqrt(len(residual))
@@ -152,7 +156,7 @@ def choose(tried: Iterable[CandidateFit], autocorrelation: AnyArray, folds: Fold
     mixture[:, plain] = np.eye(len(mixture))[:, :1]
     residual[:, plain] = pool.plain[:, plain]
     unseen = np.where(plain, 0.0, unstable + apart)
-    held = HeldOut(residual, folds=folds, unseen=unseen)
+    held = replace(held, residual=residual, unseen=unseen)
     return Choice(pool.candidates, variance, np.array(pool.usable), mixture, held)
 
 
@@ -164,6 +168,7 @@ class Pool:
     Attributes:
         candidates: all candidates, plain Monte Carlo first.
         plain: the residuals of plain Monte Carlo, (n, k).
+        share: of draws and training points in the spread of residuals, (rows,); None without these.
         variance: the variance of each candidate's residuals, usable or not, (candidate, k).
         usable: which integrands may use each candidate, (candidate, k).
         error: the variance of the estimates, with the moves of the fits; infinite if not usable,
@@ -171,13 +176,13 @@ class Pool:
         mean: the estimates, 0 if not usable, (candidate, k).
         place: the indices of the best few candidates of each integrand, (k, few).
         least: the variances of these, larger if fits are `UNSTABLE`, infinite in empty slots, (k, few).
-        series: the residuals of these, (k, few, n).
+        series: the residuals of these on the draws, followed by those on the training points, (k, few, rows).
         moved: how far the fits of these move, (k, few, fold).
     """
 
     def __init__(self, plain: CandidateFit, autocorrelation: AnyArray, folds: Folds):
         n, k = plain.held.residual.shape
-        self.plain, self.folds = plain.held.residual, folds
+        self.plain, self.folds, self.share = plain.held.residual, folds, plain.held.share
         self.per_draw = np.asarray(autocorrelation) / n
         self.candidates: list[Candidate] = []
         self.variance: list[np.ndarray] = []
@@ -187,7 +192,8 @@ class Pool:
         self.rows: dict[Candidate, int] = {}
         self.place = np.zeros((k, MIXED), int)
         self.least = np.full((k, MIXED), np.inf)
-        self.series = np.zeros((k, MIXED, n))
+        training = 0 if plain.held.beside is None else len(plain.held.beside)
+        self.series = np.zeros((k, MIXED, n + training))
         self.moved = np.zeros((k, MIXED, len(folds)))
         self.add(plain)
 
@@ -210,7 +216,10 @@ class Pool:
         better = np.flatnonzero(pessimistic < worst)
         at = (better, slot[better])
         self.place[at], self.least[at] = row, pessimistic[better]
-        self.series[at], self.moved[at] = residual[:, better].T, moved[:, better].T
+        self.moved[at] = moved[:, better].T
+        self.series[*at, : len(residual)] = residual[:, better].T
+        if fit.held.beside is not None:
+            self.series[*at, len(residual) :] = fit.held.beside[:, better].T
 
     def _row(self, fit: CandidateFit, usable: np.ndarray) -> int:
         """Return the row of a candidate in the lists, appending one if needed."""

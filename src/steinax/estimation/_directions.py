@@ -41,7 +41,7 @@ def of_each_dimension(draws: RealDraws, degree: int) -> CandidateFit | None:
         regressions.append(Regression(columns, weights=weights))
     if not all(regression.sound for regression in regressions):
         return None
-    held = CrossFitted(tuple(regressions), draws.folds).leave_out(draws.f)
+    held = CrossFitted(tuple(regressions), draws.folds, draw=draws.draw).leave_out(draws.f)
     return draws.tried(Candidate(f"{polynomial(degree)} of each dimension"), held)
 
 
@@ -109,7 +109,7 @@ def _fit_powers(draws: RealDraws, power: int, features: np.ndarray) -> Candidate
     for start in range(0, f.shape[1], TOGETHER):
         block = slice(start, start + TOGETHER)
         fit = Regression(features[:, block].swapaxes(0, 1))
-        held = fit.leave_out(f.T[block, :, None], draws.folds)
+        held = fit.leave_out(f.T[block, :, None], draws.folds, draw=draws.draw)
         columns = zip(held.residual, held.intercepts, held.variance, fit.sound, strict=True)  # type: ignore
         for residual, intercepts, expected, sound in columns:
             variance = expected if sound else np.full(len(f), np.nan)
@@ -138,12 +138,12 @@ def _features(x: np.ndarray, score: np.ndarray, slopes: np.ndarray, folds: Folds
     return columns
 
 
-def bent(along: list[CandidateFit]) -> np.ndarray:
+def bent(draws: RealDraws, along: list[CandidateFit]) -> np.ndarray:
     """Flag the integrands that are far from linear along their directions, (k,).
 
     They are those that higher powers fit better; none are flagged if there are too many draws.
     """
-    if len(along[0].held.residual) > DRAWS:
+    if draws.size > DRAWS:
         return np.zeros(len(along[0].variance), bool)
     linear, *powers = (fit.open_variance for fit in along)
     return np.min(powers, axis=0) < BENT * linear
@@ -173,5 +173,5 @@ def directional(draws: RealDraws, selected: np.ndarray) -> CandidateFit:
         matrix = kernel.stein_matrix(LANGEVIN, *points, *points)
         penalty = ALONG.penalty * float(np.median(np.diagonal(matrix)))
         regression = Regression(columns, matrix, penalty=penalty)
-        fits.append(draws.tried(ALONG, regression.leave_out(column, folds)))
+        fits.append(draws.tried(ALONG, regression.leave_out(column, folds, draw=draws.draw)))
     return side_by_side(fits)

@@ -4,6 +4,7 @@ import abc
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
@@ -11,15 +12,18 @@ import numpy as np
 
 from .._show import describe
 from .._types import AnyArray
-from ..chains import chain_statistics, linearised
+from ..chains import linearised
 from ..data import (
     Integrands,
     Sample,
+    autocorrelation_of,
     find_funnel,
     has_families,
     on_the_reals,
     space_families,
     spread_of,
+    stacked,
+    stacked_weights,
     standardise,
 )
 from ..families import AbstractLinearFamily, KernelTranslates, Polynomial
@@ -32,7 +36,18 @@ from ..kernels import (
     SquaredExponential,
 )
 from ..operators import Langevin
-from ..solvers import Coefficients, CrossFitted, Folds, HeldOut, Regression, prepare, unit_weights
+from ..solvers import (
+    Coefficients,
+    CrossFitted,
+    Folds,
+    HeldOut,
+    Regression,
+    on_draws,
+    prepare,
+    typical_share,
+    unit_weights,
+    with_training,
+)
 from ._candidates import (
     BELIEVED,
     COLUMNS,
@@ -96,7 +111,9 @@ def side_by_side(fits: Sequence[CandidateFit]) -> CandidateFit:
         for field in ("residual", "intercepts")
     )
     variance = np.concatenate([fit.variance for fit in fits])
-    held = HeldOut(residual, "", intercepts, folds=fits[0].held.folds)
+    training = [fit.held.beside for fit in fits if fit.held.beside is not None]
+    beside = np.concatenate(training, axis=1) if training else None
+    held = HeldOut(residual, "", intercepts, folds=fits[0].held.folds, beside=beside)
     return CandidateFit(fits[0].candidate, held, variance)
 
 
@@ -119,25 +136,56 @@ def held_out_variance(residual: AnyArray, expected: AnyArray) -> np.ndarray:
 
 
 class AbstractDraws(abc.ABC):
-    """Draws to fit candidates to: coordinates, integrands of variance 1, folds, and weights."""
+    """Draws to fit candidates to: coordinates, integrands of variance 1, folds, and weights.
 
-    x: AnyArray  # (n, dim)
-    score: AnyArray  # (n, dim)
-    f: np.ndarray  # (n, k)
-    folds: Folds
-    weights: np.ndarray | None  # weights of the draws, of mean square 1, (n,)
-    index: np.ndarray  # positions among the draws that they were thinned from, (n,)
+    Training points are rows too, in the folds with which they are held out.
+    """
+
+    x: AnyArray  # (rows, dim)
+    score: AnyArray  # (rows, dim)
+    f: np.ndarray  # (rows, k)
+    folds: Folds  # of the rows
+    weights: np.ndarray | None  # weights of the rows, of mean square 1, (rows,)
+    draw: np.ndarray | None  # which rows are draws, (rows,); None if all are
+    index: np.ndarray  # positions among the rows that they were thinned from, (rows,)
     straightened = False  # whether a funnel was straightened
 
     @property
     def size(self) -> int:
-        """The number of draws."""
+        """The number of rows: draws and training points."""
         return len(self.f)
 
     @property
+    def draws(self) -> np.ndarray | slice:
+        """The index of the draws among the rows."""
+        return slice(None) if self.draw is None else self.draw
+
+    @property
+    def draw_folds(self) -> Folds:
+        """Where the folds start and stop among the draws."""
+        return self.folds if self.draw is None else on_draws(self.folds, self.draw)
+
+    @property
+    def draw_weights(self) -> np.ndarray | None:
+        """The weights of the draws, (n,)."""
+        return None if self.weights is None else self.weights[self.draws]
+
+    @cached_property
+    def share(self) -> np.ndarray | None:
+        """The share of each row in the spread of residuals, (rows,)."""
+        return typical_share(self.x, self.draw)
+
+    @property
     def train(self) -> float:
-        """The number of draws outside a fold."""
+        """The number of rows outside a fold."""
         return self.size * (1 - 1 / len(self.folds))
+
+    def _order(self, f: np.ndarray, weights: np.ndarray | None, folds: Folds) -> np.ndarray:
+        """Set integrands, weights and folds, and return the order of the rows: that of the folds."""
+        order, self.folds, self.draw = with_training(folds, len(f) - folds[-1][1])
+        self.f, self.index = f[order], np.arange(len(f))
+        self.weights = None if weights is None else unit_weights(weights[order])
+        return order
 
     @abc.abstractmethod
     def columns(self, name: str) -> np.ndarray | None:
@@ -148,11 +196,13 @@ class AbstractDraws(abc.ABC):
         """Compute a kernel matrix on all pairs of draws, and its median variance, infinite on overflow."""
 
     def thinned(self, count: int, tails: float = 0.0) -> "AbstractDraws":
-        """Select about `count` of the draws, a fraction `tails` of them the most extreme ones."""
+        """Select about `count` of the rows, a fraction `tails` of them the most extreme ones."""
         index, cut = thinned(self.folds, count, tails, self._distances() if tails else None)
         subset = copy(self)
+        vars(subset).pop("share", None)
         subset.x, subset.score, subset.f = self.x[index], self.score[index], self.f[index]
         subset.weights = None if self.weights is None else self.weights[index]
+        subset.draw = None if self.draw is None else self.draw[index]
         subset.index, subset.folds = index, cut
         return subset
 
@@ -162,20 +212,24 @@ class AbstractDraws(abc.ABC):
 
     def plain(self) -> CandidateFit:
         """Return the fit of plain Monte Carlo, whose residuals are f itself."""
-        residual = linearised(self.f, self.weights)
+        residual = linearised(self.f[self.draws], self.draw_weights)
         mean = np.broadcast_to(residual.mean(axis=0), (len(self.folds), residual.shape[1]))
         variance = np.maximum(residual.var(axis=0), LEAST)
-        return CandidateFit(Candidate(), HeldOut(residual, "", mean, folds=self.folds), variance)
+        rows = HeldOut(self.f, "", mean, folds=self.folds).on_draws(self.draw, self.share)
+        return CandidateFit(Candidate(), replace(rows, residual=residual), variance)
 
     def tried(self, candidate: Candidate, held: HeldOut) -> CandidateFit:
-        """Return the fit of a candidate, from its residuals."""
+        """Return the fit of a candidate, from its residuals on all rows."""
+        held, weights = held.on_draws(self.draw, self.share), self.draw_weights
         residual = np.asarray(held.residual)
         expected = np.ones(len(residual)) if held.variance is None else np.asarray(held.variance)
-        if self.weights is not None:
-            residual, expected = linearised(residual, self.weights), expected * self.weights**2
+        if weights is not None:
+            residual, expected = linearised(residual, weights), expected * weights**2
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             variance = np.maximum(held_out_variance(residual, expected), LEAST)
-        held = HeldOut(residual, "", np.asarray(held.intercepts), folds=self.folds)
+            if held.beside is not None:
+                variance = np.maximum(variance, residual.var(axis=0) + held.excess)
+        held = replace(held, residual=residual, intercepts=np.asarray(held.intercepts))
         return CandidateFit(candidate, held, variance)
 
     def with_columns(self, name: str, dependent: bool = False) -> CandidateFit | None:
@@ -183,7 +237,11 @@ class AbstractDraws(abc.ABC):
         regression = Regression(self.columns(name), weights=self.weights)
         if not regression.sound and not dependent:
             return None
-        return self.tried(Candidate(name), regression.leave_out(self.f, self.folds))
+        return self.tried(Candidate(name), self.leave_out(regression))
+
+    def leave_out(self, regression: Regression) -> HeldOut:
+        """Compute the residuals of a regression on all rows, from fits without their folds."""
+        return regression.leave_out(self.f, self.folds, draw=self.draw)
 
     def with_kernel(
         self, kernel: str, factor: float | None, penalties: Iterable[float], columns: Sequence[str]
@@ -203,7 +261,7 @@ class AbstractDraws(abc.ABC):
                 self.columns(widest), matrix, penalty=penalty * size, weights=self.weights
             )
             for name in columns:
-                held = regression.first(1 + widths[name]).leave_out(self.f, self.folds)
+                held = self.leave_out(regression.first(1 + widths[name]))
                 yield self.tried(Candidate(name, kernel, factor, penalty), held)
 
     def fitted(self, candidate: Candidate) -> CrossFitted:
@@ -217,7 +275,7 @@ class AbstractDraws(abc.ABC):
             regression = Regression(
                 columns, matrix, penalty=candidate.penalty * size, weights=weights
             )
-        return CrossFitted((regression,), self.folds)
+        return CrossFitted((regression,), self.folds, draw=self.draw)
 
     @abc.abstractmethod
     def kernel_with(
@@ -269,6 +327,7 @@ class AbstractDraws(abc.ABC):
         residuals = [self.f[:, selected] for _ in candidates]
         sums = [np.zeros((len(self.folds), count)) for count in (1, max(widths), train.size)]
         squares = np.ones(self.size) if self.weights is None else self.weights**2
+        squares = squares if self.draw is None else np.where(self.draw, squares, 0.0)
         for fold, rows, inside in self._tiles(train):
             columns = self.columns_of(widest.columns, rows) if widest.columns else None
             kernel = None
@@ -282,7 +341,8 @@ class AbstractDraws(abc.ABC):
                 residual[rows] -= _predicted(fold_fits[fold], columns, kernel)
         outside = [total.sum(axis=0) - total for total in sums]
         for candidate, residual, fold_fits in zip(candidates, residuals, fits, strict=True):
-            whole, means = self.f.copy(), np.tile(self.f.mean(axis=0), (len(self.folds), 1))
+            whole = self.f.copy()
+            means = np.tile(whole[self.draws].mean(axis=0), (len(self.folds), 1))
             whole[:, selected] = residual
             means[:, selected] = self._intercepts(fold_fits, selected, squares, *outside)
             held = HeldOut(whole, "", means, folds=self.folds)
@@ -302,7 +362,7 @@ class AbstractDraws(abc.ABC):
         Args:
             fits: the fits that leave out one fold each.
             selected: the integrands that are fitted.
-            squares: the squared weights of the draws, (n,).
+            squares: the squared weights of the rows, 0 for training points, (n,).
             share: the number of draws outside each fold, or the sum of their squared weights, (fold, 1).
             columns: the sums of columns over these draws, (fold, q).
             kernel: the sums of the kernel between these draws and the training draws, (fold, train).
@@ -355,19 +415,20 @@ class RealDraws(AbstractDraws):
 
     Args:
         sample: the draws and scores.
-        f: integrands of variance 1, (n, k).
-        folds: the start and stop of each fold.
+        f: integrands of variance 1, with or without those of the training points, (rows, k).
+        folds: the start and stop of each fold of draws.
     """
 
     def __init__(self, sample: Sample, f: np.ndarray, folds: Folds):
-        x, score, self.straightened = straightened(sample)
+        training = len(f) > sample.size
+        x, score, self.straightened = straightened(sample, training)
         whiten, weights = spread_of(sample)
-        single = standardise(x, False, weights)
+        seen = x if weights is None else x[: sample.size]
+        order = self._order(f, stacked_weights(sample, training), folds)
+        x, score = x[order], score[order]
         # the original coordinates, each of variance 1
-        self.scaled = single(x, score)
-        self.x, self.score = standardise(x, whiten, weights)(x, score)
-        self.f, self.folds, self.weights = f, folds, unit_weights(sample.weights)
-        self.index = np.arange(len(f))
+        self.scaled = standardise(seen, False, weights)(x, score)
+        self.x, self.score = standardise(seen, whiten, weights)(x, score)
         self.median = float(MedianHeuristic()(self.x)) or 1.0  # 1 if most draws are equal
         self._columns: dict[str, np.ndarray] = {}
         self._kernels: dict[tuple[str, float | None], tuple[np.ndarray, float]] = {}
@@ -465,22 +526,24 @@ class SpaceDraws(AbstractDraws):
 
     Args:
         sample: the draws and scores.
-        f: integrands of variance 1, (n, k).
-        folds: the start and stop of each fold.
+        f: integrands of variance 1, with or without those of the training points, (rows, k).
+        folds: the start and stop of each fold of draws.
     """
 
     def __init__(self, sample: Sample, f: np.ndarray, folds: Folds):
-        self.f, self.folds, self.weights = f, folds, unit_weights(sample.weights)
-        self.index = np.arange(len(f))
+        training = len(f) > sample.size
+        order = self._order(f, stacked_weights(sample, training), folds)
         self.discrete = sample.space is not None and sample.space.is_discrete
         self.parts: list[tuple[str, str]] = []  # the names of columns and kernel of each family
         self.families: dict[str, AbstractLinearFamily] = {}
         unit = Integrands(
-            f.reshape(*sample.draws.shape[:2], -1), tuple(map(str, range(f.shape[1])))
+            f[: sample.size].reshape(*sample.draws.shape[:2], -1),
+            tuple(map(str, range(f.shape[1]))),
+            f[sample.size :] if training else None,
         )
         for family in space_families(sample):
             problem, _ = prepare(unit, sample, family, None, None)
-            self.x, self.score = problem.x, problem.score
+            self.x, self.score = problem.x[order], problem.score[order]
             terms = cast(tuple[AbstractLinearFamily, ...], problem.family.terms)
             kernels = [term for term in terms if isinstance(term, KernelTranslates)]
             others = [term for term in terms if not isinstance(term, KernelTranslates)]
@@ -509,14 +572,16 @@ class SpaceDraws(AbstractDraws):
         return np.asarray(self.families[name].feature_matrix(centres, *points))
 
 
-def straightened(sample: Sample) -> tuple[np.ndarray, np.ndarray, bool]:
+def straightened(sample: Sample, training: bool) -> tuple[np.ndarray, np.ndarray, bool]:
     """Transform draws and scores to unbounded coordinates without a funnel; return whether there was one.
 
     Draws with weights are not searched for a funnel: they are not from the target that may have it.
+
+    Args:
+        sample: the draws and scores.
+        training: whether to include the training points, below the draws.
     """
-    free = on_the_reals(sample)
-    assert free is not None, "a space without such coordinates has its own family"
-    x, score = (np.asarray(array, np.float64).reshape(sample.size, -1) for array in free)
+    x, score = stacked(sample, training, on_the_reals)
     funnel = find_funnel(x, score) if sample.weights is None else None
     if funnel is None:
         return x, score, False
@@ -546,21 +611,15 @@ def integration(wanted: Integrands, sample: Sample, ess: AnyArray) -> Integratio
 
     The folds depend on the draws only, so that no estimate depends on the other integrands.
     """
-    f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
+    rows = wanted.rows
+    f = rows[: sample.size]
     plain = f if sample.weights is None else linearised(f, sample.weights.ravel())
     scale = np.where(np.ptp(f, axis=0) > 0, f.std(axis=0), 1.0)
     autocorrelation = np.fmax(sample.size / np.asarray(ess), 1.0)  # NaN in chains of 3 draws: 1
     split = many_folds(sample.chains, sample.length, autocorrelation_of(sample))
     folds = split.boundaries(sample.chains, sample.length)
     kind = SpaceDraws if has_families(sample) else RealDraws
-    return Integration(kind(sample, f / scale, folds), plain, scale, autocorrelation)
-
-
-def autocorrelation_of(sample: Sample) -> float:
-    """Compute the draws per independent draw: the median over the columns of draws and scores."""
-    columns = np.concatenate([sample.draws, sample.scores], axis=-1, dtype=np.float64)
-    ess = chain_statistics(linearised(columns, sample.weights)).ess
-    return float(np.median(np.fmax(sample.size / ess, 1.0)))
+    return Integration(kind(sample, rows / scale, folds), plain, scale, autocorrelation)
 
 
 def many_folds(chains: int, length: int, autocorrelation: float) -> CrossFit:

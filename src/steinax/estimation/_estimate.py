@@ -10,7 +10,7 @@ import numpy as np
 
 from .._numerics import precision
 from .._show import describe, progress
-from .._types import Key, Values
+from .._types import AnyArray, Key, Values
 from ..auditing import AuditMode, AuditReport, Finding, Means, act_on, audited, critical
 from ..chains import (
     ChainStatistics,
@@ -22,6 +22,7 @@ from ..chains import (
 from ..citing import references_of
 from ..data import (
     AffineMap,
+    IntegrandColumns,
     Integrands,
     IntegrandSpec,
     LazySample,
@@ -30,6 +31,8 @@ from ..data import (
     compiled,
     integrand_columns,
     integrands,
+    stacked,
+    standardise,
     variables_asked,
 )
 from ..families import AbstractFamily, AbstractLinearFamily, Polynomial
@@ -59,10 +62,12 @@ from ..solvers import (
     rows_in_run,
     runs,
     some_rows,
+    typical_share,
     unknowns,
 )
 from ._blocks import (
     BETTER,
+    MemoryPlan,
     controller,
     in_blocks,
     left_out,
@@ -78,16 +83,21 @@ from ._splits import AbstractSplit, CrossFit
 FALSE_ALARM = 5e-5  # probability of a false alarm, over all integrands of an estimate together
 
 
-def contradiction(estimate: Estimate) -> Finding | None:
+def contradiction(estimate: Estimate, wider: AnyArray | float = 1.0) -> Finding | None:
     r"""Test whether an estimate contradicts the plain average of the same draws; None if it does not.
 
     Both estimate the same number, so their difference has mean zero. It is tested for every integrand with
     Student's quantiles and the degrees of freedom of the plain average, wider on the side where a long
     tail may have been missed. Its error is computed as if the two were independent: if the residuals are
     zero it is that of the plain average, and if a fit is unstable their correlation cannot be trusted.
+
+    Args:
+        estimate: with its plain averages.
+        wider: times the standard errors of the plain averages, (k,): see `_spread_on_training`.
     """
     apart = np.atleast_1d(estimate.plain_value - estimate.value)
-    error = np.hypot(estimate.plain_mcse, np.nan_to_num(estimate.mcse, nan=0.0)).reshape(-1)
+    plain_mcse = np.atleast_1d(wider * np.asarray(estimate.plain_mcse))
+    error = np.hypot(plain_mcse, np.nan_to_num(np.atleast_1d(estimate.mcse), nan=0.0))
     freedom = np.atleast_1d(estimate.plain_freedom)
     means = Means(apart, error, freedom, _skewness(estimate.plain_batches))
     limit, _ = critical(means, np.full(apart.shape, FALSE_ALARM / apart.size))
@@ -97,8 +107,7 @@ def contradiction(estimate: Estimate) -> Finding | None:
     if not strength[worst] > 1.0:
         return None
     value, plain, plain_error = (
-        np.atleast_1d(array)[worst]
-        for array in (estimate.value, estimate.plain_value, estimate.plain_mcse)
+        np.atleast_1d(array)[worst] for array in (estimate.value, estimate.plain_value, plain_mcse)
     )
     message = (
         f"the estimate of {estimate.names[worst]}, {value:.6g}, contradicts the plain average of the same "
@@ -130,7 +139,9 @@ UNADJUSTED = (
 )
 
 
-def with_audit(estimate: Estimate, report: AuditReport | None, mode: AuditMode) -> Estimate:
+def with_audit(
+    estimate: Estimate, report: AuditReport | None, mode: AuditMode, wider: AnyArray | float = 1.0
+) -> Estimate:
     """Add the audit to an estimate, and a note on the remaining bias if the sampler is unadjusted.
 
     Raises or warns, depending on the mode, if the estimate contradicts the plain average of its draws.
@@ -139,6 +150,7 @@ def with_audit(estimate: Estimate, report: AuditReport | None, mode: AuditMode) 
         estimate: an estimate, such as that of `Estimate.from_held_out`.
         report: the report of `audited` with the same mode.
         mode: as for `audited`.
+        wider: times the standard errors of the plain averages, (k,).
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -147,7 +159,7 @@ def with_audit(estimate: Estimate, report: AuditReport | None, mode: AuditMode) 
     True
     """
     if report is not None and mode in ("raise", "warn"):
-        against = contradiction(estimate)
+        against = contradiction(estimate, wider)
         if against is not None:
             report = replace(report, problems=(against, *report.problems))
             act_on(report, mode)
@@ -477,21 +489,61 @@ def estimate(
     columns, report = integrand_columns(f, sample), audited(sample, audit)
     if family is None:
         _refuse(split, penalty, objective, solver)
-        plan = plan_blocks(len(columns.names), sample, None, columns.extra, memory)
-        result = in_blocks(columns, plan, lambda wanted: _chosen(wanted, sample))
-        return with_audit(_at_least_float32(result) if sample.single else result, report, audit)
+        plan = plan_blocks(columns, sample, None, memory)
+        return _completed(
+            columns, plan, lambda wanted: _chosen(wanted, sample), sample, report, audit
+        )
     split, solver = CrossFit() if split is None else split, Auto() if solver is None else solver
     _check_parts(split, solver, objective)
     with precision(sample.dtype), progress("estimating"):
         penalty = solver.penalty if penalty is None else penalty
-        problem, _ = prepare(no_integrands(sample), sample, family, penalty, objective)
-        plan = plan_blocks(len(columns.names), sample, problem, columns.extra, memory, solver)
+        unread = no_integrands(sample, columns.training is not None)
+        problem, _ = prepare(unread, sample, family, penalty, objective)
+        plan = plan_blocks(columns, sample, problem, memory, solver)
         control = controller(problem, plan, split, sample.chains, solver, key)
         papers = references_of(problem.family, split) + solver.references_for(problem)
-        result = in_blocks(
-            columns, plan, lambda wanted: _fitted(wanted, sample, control, problem, papers)
-        )
-    return with_audit(_at_least_float32(result) if sample.single else result, report, audit)
+
+        def of_block(wanted: Integrands) -> Estimate:
+            return _fitted(wanted, sample, control, problem, papers)
+
+        return _completed(columns, plan, of_block, sample, report, audit)
+
+
+def _completed(
+    columns: IntegrandColumns,
+    plan: MemoryPlan,
+    estimate_block: Callable[[Integrands], Estimate],
+    sample: Sample,
+    report: AuditReport | None,
+    audit: AuditMode,
+) -> Estimate:
+    """Estimate all blocks, and add the note on training points, the rounding of float32 and the audit."""
+    wider, share = [], None
+    if columns.training is not None:
+        x, _ = stacked(sample, True)
+        centred = standardise(x)(x, x)[0]
+        share = typical_share(centred, np.arange(len(x)) < sample.size)
+
+    def of_block(wanted: Integrands) -> Estimate:
+        wider.append(_spread_on_training(wanted, share))
+        return estimate_block(wanted)
+
+    result = in_blocks(columns, plan, of_block)
+    if columns.note:
+        result = replace(result, note=f"{result.note}\n{columns.note}")
+    result = _at_least_float32(result) if sample.single else result
+    return with_audit(result, report, audit, np.concatenate(wider))
+
+
+def _spread_on_training(wanted: Integrands, share: np.ndarray | None) -> np.ndarray:
+    """The standard deviation of integrands on all points over that on the draws, at least 1, (k,).
+
+    A few draws may miss a long tail, and the plain average then has too small an error.
+    """
+    values = np.asarray(wanted.values).reshape(-1, len(wanted.names))
+    plain = HeldOut(values, beside=wanted.training, share=share)
+    variance = np.asarray(plain.residual, np.float64).var(axis=0)
+    return np.sqrt(1 + plain.excess / np.where(variance > 0, variance, 1.0))
 
 
 def _fitted(
@@ -502,9 +554,10 @@ def _fitted(
     papers: tuple[str, ...],
 ) -> Estimate:
     """Estimate a block of integrands with a given family."""
-    f = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
     chosen = (describe(problem.family),) * len(wanted.names)
-    return Estimate.from_held_out(control(f), wanted, chosen, sample.weights, references=papers)
+    return Estimate.from_held_out(
+        control(wanted.rows), wanted, chosen, sample.weights, references=papers
+    )
 
 
 def _refuse(*given: object) -> None:

@@ -91,8 +91,11 @@ class Predictive:
         """
         mean = self.mean()
         within, between = self._values(self.name, _variance), self._values(self.name, _mean)
-        square = within.values + (between.values - mean.value) ** 2
-        squares = self._estimate({"sd": Integrands(square, between.names)})
+        k = len(between.names)
+        square = Integrands.joined([within, between]).mapped(
+            lambda v: v[..., :k] + (v[..., k:] - mean.value) ** 2, between.names
+        )
+        squares = self._estimate({"sd": square})
         plain = squares.plain_value - (mean.plain_value - mean.value) ** 2
         sd, plain_sd = np.sqrt(squares.value), np.sqrt(plain)
         return _changed(squares, "sd {}", (sd, 1 / (2 * sd)), (plain_sd, 1 / (2 * plain_sd)))
@@ -159,7 +162,8 @@ class Predictive:
         log_density = self._values("log p", lambda given: _log_density(given, y))
         highest = log_density.values.max(axis=(0, 1))
         names = tuple(f"p[{i}]" for i in range(len(highest)))
-        likelihood = self._estimate({"p": Integrands(np.exp(log_density.values - highest), names)})
+        density = log_density.mapped(lambda values: np.exp(values - highest), names)
+        likelihood = self._estimate({"p": density})
         total = float(highest.sum())
 
         def lppd(mean: Mapping[str, Any]) -> Any:
@@ -170,14 +174,21 @@ class Predictive:
     def __repr__(self) -> str:
         return f"Predictive({self.name}, {self.sample.chains} chains x {self.sample.length} draws)"
 
-    def _values(self, label: str, f: Callable[[Any], Any]) -> Integrands:
-        """Evaluate a conditional expectation on every draw, as an integrand."""
+    def _values(self, label: str, f: Callable[[Any], Any], plain: bool = False) -> Integrands:
+        """Evaluate a conditional expectation on every draw, as an integrand.
+
+        Args:
+            label: the name of the integrand.
+            f: a function of the conditional distribution.
+            plain: whether it is for a plain average, which does not need the training points.
+        """
 
         @wraps(self.conditional)
         def evaluate(*draw: Any, **variables: Any) -> Any:
             return f(self._given(draw, variables))
 
-        return integrands({label: evaluate}, self.sample)
+        sample = self.sample.with_training() if plain else self.sample
+        return integrands({label: evaluate}, sample)
 
     def _given(self, draw: tuple[Any, ...], variables: dict[str, Any]) -> Any:
         """Return the conditional distribution, cached for NumPy values: scipy is slow to construct them."""
@@ -190,23 +201,22 @@ class Predictive:
         return self._known[key]
 
     def _estimate(self, f: dict[str, Integrands]) -> Estimate:
-        names = tuple(name for term in f.values() for name in term.names)
-        values = np.concatenate([term.values for term in f.values()], axis=-1)
-        return estimate(Integrands(values, names), self.sample, self.family, audit=self.audit)
+        wanted = Integrands.joined(list(f.values()))
+        return estimate(wanted, self.sample, self.family, audit=self.audit)
 
     def _average(self, values: np.ndarray) -> np.ndarray:
         """Compute plain averages over the draws, with their importance weights if they have any, (k,)."""
         return linearised(values, self.sample.weights).mean(axis=(0, 1))
 
     def _names(self) -> tuple[str, ...]:
-        return self._cdf(np.zeros(()), self.name).names
+        return self._cdf(np.zeros(()), self.name, True).names
 
     def _plain_quantile(self, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute plain quantiles, and the distance over which to compute slopes there, (level, k)."""
         low, high, spread = self._bracket(levels)
         for _ in range(ROUNDS):
             grid = low + (high - low) * np.linspace(0, 1, POINTS)[:, None, None]
-            height = self._average(self._cdf(grid).values).reshape(grid.shape)
+            height = self._average(self._cdf(grid, plain=True).values).reshape(grid.shape)
             cell = np.clip((height < levels[:, None]).sum(axis=0), 1, POINTS - 1)[None]
             low = np.take_along_axis(grid, cell - 1, axis=0)[0]
             high = np.take_along_axis(grid, cell, axis=0)[0]
@@ -218,14 +228,15 @@ class Predictive:
         For distributions that have quantiles, such as scipy's, the bounds are the least and the largest of
         these; for others they are those of Cantelli's inequality.
         """
-        if not self._values("ppf", lambda given: 1.0 * hasattr(given, "ppf")).values.all():
-            mean, within = (self._values("y", moment).values for moment in (_mean, _variance))
+        if not self._values("ppf", lambda given: 1.0 * hasattr(given, "ppf"), True).values.all():
+            mean, within = (self._values("y", moment, True).values for moment in (_mean, _variance))
             centre = self._average(mean)
             sd = np.sqrt(self._average(within + (mean - centre) ** 2))
             odds = np.sqrt(levels / (1 - levels))[:, None]
             return centre - sd / odds, centre + sd * odds, sd
         column = np.concatenate([levels, [0.25, 0.75]])[:, None]
-        ppf, shape = self._values("q", lambda given: given.ppf(column)).values, (len(column), -1)
+        ppf = self._values("q", lambda given: given.ppf(column), True).values
+        shape = (len(column), -1)
         low, high = (extreme(ppf, axis=(0, 1)).reshape(shape) for extreme in (np.min, np.max))
         quartiles = self._average(ppf).reshape(shape)[-2:]
         spread = quartiles[1] - quartiles[0]
@@ -235,12 +246,13 @@ class Predictive:
         """Estimate the distribution functions at some points, and compute their plain slopes, flat."""
         around = np.stack([place - width, place, place + width])
         heights = self._cdf(around)
-        low, middle, high = np.split(heights.values, 3, axis=-1)
+        low, _, high = np.split(heights.values, 3, axis=-1)
         slope = self._average(high - low) / (2 * width.ravel())
         names = tuple(f"F[{i}]" for i in range(place.size))
-        return self._estimate({"F": Integrands(middle, names)}), slope
+        middle = heights.mapped(lambda values: np.split(values, 3, axis=-1)[1], names)
+        return self._estimate({"F": middle}), slope
 
-    def _cdf(self, y: np.ndarray, label: str = "F") -> Integrands:
+    def _cdf(self, y: np.ndarray, label: str = "F", plain: bool = False) -> Integrands:
         def height(given: Any) -> Any:
             if _is_discrete(given):
                 raise ValueError(
@@ -249,7 +261,7 @@ class Predictive:
                 )
             return given.cdf(y)
 
-        return self._values(label, height)
+        return self._values(label, height, plain)
 
 
 def predictive(

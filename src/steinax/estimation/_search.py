@@ -76,7 +76,7 @@ def candidate_fits(draws: AbstractDraws) -> Iterator[CandidateFit]:
         yield from recorded([replace(fit, asked=best > NOTHING)], best)
         if (best <= NOTHING).all():
             return
-    if draws.size < 2 * len(draws.folds):
+    if draws.draw_folds[-1][1] < 2 * len(draws.folds):
         return
     unfinished = best > NOTHING
     fits = with_kernels(draws, best) if draws.size <= WHOLE else _from_part(draws, best)
@@ -214,7 +214,7 @@ def _in_many_dimensions(draws: RealDraws) -> Iterator[CandidateFit]:
     if draws.weights is None:
         along = along_directions(draws)
         yield from along
-        selected = bent(along)
+        selected = bent(draws, along)
         if selected.any() and draws.affords(1):
             yield directional(draws, selected)
 
@@ -367,13 +367,13 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
     """
     task = integration(wanted, sample, ess)
     draws, scale = task.draws, task.scale
-    choice = choose(candidate_fits(draws), task.autocorrelation, draws.folds)
+    choice = choose(candidate_fits(draws), task.autocorrelation, draws.draw_folds)
     held, plain = choice.held, choice.mixture[0] == 1
     straight = ", a funnel straightened" if draws.straightened else ""
     tried = f"chosen among {len(choice.candidates)} candidates"
     note = f"{tried}, cross-fitted in {len(draws.folds)} folds{straight}"
     residual = np.where(plain, task.f, held.residual * scale)  # exactly the plain values
-    held = HeldOut(residual, note, folds=draws.folds, unseen=held.unseen * scale**2)
+    held = HeldOut(residual, note, folds=draws.draw_folds, unseen=held.unseen * scale**2)
     return replace(choice, held=held), draws
 
 

@@ -10,7 +10,15 @@ import numpy as np
 
 from .._types import AnyArray, Key
 from ..chains import linearised
-from ..solvers import AbstractSolver, Folds, HeldOut, Problem, instability
+from ..solvers import (
+    AbstractSolver,
+    Folds,
+    HeldOut,
+    Problem,
+    instability,
+    typical_share,
+    with_training,
+)
 
 
 class AbstractSplit(eqx.Module):
@@ -43,13 +51,13 @@ class InSample(AbstractSplit):
     def control(
         self, problem: Problem, chains: int, solver: AbstractSolver, key: Key | None = None
     ) -> HeldOut:
-        solution = solver.solve(problem, key)
-        values = solution.evaluate(problem.x, problem.score)
+        solution, draws = solver.solve(problem, key), problem.take(problem.draws)
+        values = solution.evaluate(draws.x, draws.score)
         why = (
             "in-sample, the control variate was fitted to the draws it is averaged over; use CrossFit() "
             "to have one"
         )
-        residual = linearised(np.asarray(problem.f - values), problem.weights)
+        residual = linearised(np.asarray(draws.f - values), draws.weights)
         return HeldOut(residual, solution.note, reason=why)
 
 
@@ -72,14 +80,15 @@ class HoldOut(AbstractSplit):
     def control(
         self, problem: Problem, chains: int, solver: AbstractSolver, key: Key | None = None
     ) -> HeldOut:
-        index = np.arange(problem.x.shape[0]).reshape(chains, -1)
+        index = problem.draws.reshape(chains, -1)
         cut = round(self.fraction * index.shape[1])
         if not 0 < cut < index.shape[1]:
             raise ValueError(
                 f"HoldOut({self.fraction}) leaves no draws on one side of chains of {index.shape[1]}: "
                 "use another fraction, or CrossFit()."
             )
-        solution = solver.solve(problem.take(index[:, :cut].ravel()), key)
+        train = np.r_[index[:, :cut].ravel(), problem.training]
+        solution = solver.solve(problem.take(train), key)
         held = problem.take(index[:, cut:].ravel())
         values = solution.evaluate(held.x, held.score)
         return HeldOut(linearised(np.asarray(held.f - values), held.weights), solution.note)
@@ -130,15 +139,38 @@ class CrossFit(AbstractSplit):
     def control(
         self, problem: Problem, chains: int, solver: AbstractSolver, key: Key | None = None
     ) -> HeldOut:
-        folds = self.boundaries(chains, problem.x.shape[0] // chains)
-        return with_moves(solver.crossfit(problem, folds, key), problem.weights)
+        order, folds = self.row_folds(problem, chains)
+        problem = problem if problem.draw is None else problem.take(order)
+        return moved(solver.crossfit(problem, folds, key), problem)
+
+    def row_folds(self, problem: Problem, chains: int) -> tuple[np.ndarray, Folds]:
+        """Order the rows of a problem by folds, each with its share of the training points."""
+        folds = self.boundaries(chains, len(problem.draws) // chains)
+        order, row_folds, _ = with_training(folds, len(problem.training))
+        return order, row_folds
+
+
+def moved(held: HeldOut, problem: Problem) -> HeldOut:
+    """Set training points apart, and add the variance due to the moves of the fits: see `with_moves`.
+
+    Args:
+        held: the residuals of all rows of a problem.
+        problem: the rows, in the order of the residuals.
+    """
+    draw, weights = problem.draw, problem.weights
+    if draw is not None and weights is not None:
+        weights = np.asarray(weights)[draw]
+    return with_moves(held.on_draws(draw, typical_share(problem.x, draw)), weights)
 
 
 def with_moves(held: HeldOut, weights: AnyArray | None) -> HeldOut:
-    """Linearise the residuals of a cross-fit, and add the variance due to the moves of its fits."""
+    """Linearise the residuals of a cross-fit, and add the variance due to the moves of its fits.
+
+    Of residuals on training points, only their variance beyond that of the draws is added.
+    """
     residual, unseen = linearised(np.asarray(held.residual), weights), None
     assert held.folds is not None
     if held.intercepts is not None:
-        unseen = instability(residual, held.intercepts, held.folds)
+        unseen = instability(residual, held.intercepts, held.folds) + held.excess / len(residual)
     note = f"{len(held.folds)} folds, {held.note}"
     return replace(held, residual=residual, note=note, unseen=unseen)

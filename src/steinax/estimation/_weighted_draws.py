@@ -101,9 +101,17 @@ class Quantiles:
         columns = zip(levels, self.heights.T, self.ordered.T, strict=True)
         return np.array([np.interp(q, x, y, left=np.nan, right=np.nan) for q, x, y in columns])
 
-    def indicators(self) -> np.ndarray:
-        """Return whether each draw is below the quantile: series of mean q, up to the jumps of F."""
-        return (self.repeated <= self.value).astype(self.repeated.dtype)
+    def indicators(self, values: AnyArray | None = None) -> np.ndarray:
+        """Return whether each draw is below the quantile: series of mean q, up to the jumps of F.
+
+        Args:
+            values: of the integrands on other points, (..., k); the draws by default.
+        """
+        if values is None:
+            repeated = self.repeated
+        else:
+            repeated = np.repeat(values, len(self.levels) // np.shape(values)[-1], axis=-1)
+        return (repeated <= self.value).astype(repeated.dtype)
 
     def error(self, of_levels: np.ndarray, ess: np.ndarray) -> np.ndarray:
         """Compute the standard errors of the quantiles: the standard error of F over its slope.
@@ -503,6 +511,7 @@ def weigh(
     The weights $w$ are those with which $\sum_i w_i f(x_i)$ is the cross-fitted estimate of $E f$, for
     every $f$ at once: see `WeightedDraws`. With no family given, candidates are tried as in `estimate`,
     and the one of least residual variance, in the geometric mean over integrands, is used for all.
+    Training points are not used: the weights would be theirs too.
 
     Args:
         sample: the draws and scores.
@@ -523,6 +532,7 @@ def weigh(
     if isinstance(sample, Stream):
         raise TypeError("weigh needs its draws in memory: give a Sample.")
     _check(family, f, penalty)
+    sample = sample.with_training()
     report, family = audited(sample, audit), family or space_family(sample)
     dtype = np.float64 if family is None else sample.dtype  # the search uses float64
     with precision(dtype), progress("weighing draws"):

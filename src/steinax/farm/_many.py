@@ -152,7 +152,7 @@ def check_integrands(f: IntegrandSpec, samples: Batch | Sequence[Any]) -> None:
             if isinstance(samples, Batch):
                 wanted, sample = one_posterior(f, samples, i)
             elif isinstance(samples[i], Sample):
-                wanted, sample = f, samples[i]
+                wanted, sample = f, samples[i].with_training()
             else:
                 continue
         except Exception:
@@ -224,6 +224,7 @@ def _read(
 ) -> ReadSample | Status:
     try:
         sample = load(source)
+        sample = sample.with_training() if isinstance(sample, Sample) else sample
     except Exception as error:
         return failure(error, UNREADABLE)
     try:

@@ -27,7 +27,10 @@ from ._regression import (
     instability as instability,
     moves as moves,
     moves_of_means as moves_of_means,
+    on_draws as on_draws,
     scaled as scaled,
+    typical_share as typical_share,
+    with_training as with_training,
 )
 from ._sparse import Sparse
 from ._spread import Spread

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from .._show import describe, progress
 from .._types import AnyArray, Key, Points, PyTree, Values
@@ -18,6 +18,8 @@ from ..data import (
     Sample,
     check_moves,
     spread_of,
+    stacked,
+    stacked_weights,
     standardise,
 )
 from ..families import AbstractFamily, AbstractLinearFamily
@@ -68,7 +70,8 @@ def centred(rows: AnyArray, weights: Weights) -> AnyArray:
 class Problem(eqx.Module):
     """A fitting problem: draws, integrands, family, penalties and objective.
 
-    Hyper-parameters are numbers: heuristics in the family have been resolved.
+    Hyper-parameters are numbers: heuristics in the family have been resolved. Training points are rows that
+    are fitted to and never averaged.
     """
 
     family: AbstractFamily
@@ -77,13 +80,25 @@ class Problem(eqx.Module):
     x: Points
     score: Points
     f: Values
-    weights: Weights = None  # of the draws, with mean square 1; None for equal weights
+    weights: Weights = None  # of the rows, with mean square 1; None for equal weights
+    draw: Bool[AnyArray, " n"] | None = None  # which rows are draws; None if all are
+
+    @property
+    def draws(self) -> np.ndarray:
+        """The indices of the draws among the rows."""
+        return np.arange(self.x.shape[0]) if self.draw is None else np.flatnonzero(self.draw)
+
+    @property
+    def training(self) -> np.ndarray:
+        """The indices of the training points among the rows."""
+        return np.arange(0) if self.draw is None else np.flatnonzero(~self.draw)
 
     def take(self, index: np.ndarray) -> "Problem":
-        """Restrict the problem to the draws of the given indices."""
+        """Restrict the problem to the rows of the given indices."""
         x, score, f = self.x[index], self.score[index], self.f[index]
         weights = None if self.weights is None else self.weights[index]
-        return Problem(self.family, self.penalties, self.objective, x, score, f, weights)
+        draw = None if self.draw is None else self.draw[index]
+        return Problem(self.family, self.penalties, self.objective, x, score, f, weights, draw)
 
     def loss(
         self,
@@ -228,14 +243,22 @@ class AbstractSolver(eqx.Module):
             for (start, stop), fold_key in zip(folds, keys, strict=True):
                 train = np.r_[0:start, stop:n][:length]
                 solution = self.solve(problem.take(train), fold_key)
-                held = problem.take(np.arange(start, stop))
-                values = solution.evaluate(held.x, held.score)
-                residuals.append(np.asarray(held.f - values))
-                intercepts.append(np.asarray(solution.intercept))
+                residuals.append(_residual(problem.take(np.arange(start, stop)), solution))
+                intercept = solution.intercept
+                if problem.draw is not None:
+                    others = problem.draws[(problem.draws < start) | (problem.draws >= stop)]
+                    draws = problem.take(others)
+                    intercept = average(_residual(draws, solution), draws.weights)
+                intercepts.append(np.asarray(intercept))
                 note = solution.note
                 bar.advance()
         residual, intercepts = np.concatenate(residuals), np.stack(intercepts)
         return HeldOut(residual, note, intercepts, folds=folds)
+
+
+def _residual(problem: Problem, solution: Solution) -> np.ndarray:
+    """Evaluate f - g on the draws of a problem, (n, k)."""
+    return np.asarray(problem.f - solution.evaluate(problem.x, problem.score))
 
 
 def prepare(
@@ -251,14 +274,14 @@ def prepare(
         raise TypeError(f"the family is {what}: give one such as Polynomial(2), or a sum of them.")
     check_moves(sample)
     _check_domain(family, sample)
-    penalties = choose_penalties(penalty, family, sample.size, sample.dim)
     objective = LeastSquares() if objective is None else objective
-    x, score, coordinates = _standardised(sample, family)
+    x, score, coordinates = _standardised(sample, family, wanted.training is not None)
+    penalties = choose_penalties(penalty, family, len(x), sample.dim)
     family = family if sample.space is None else _moved(family, coordinates)
-    values = np.asarray(wanted.values, np.float64).reshape(sample.size, -1)
-    weights = unit_weights(sample.weights)
-    problem = Problem(resolve(family, x), penalties, objective, x, score, values, weights)
-    return problem, coordinates
+    weights = unit_weights(stacked_weights(sample, wanted.training is not None))
+    draw = None if len(x) == sample.size else np.arange(len(x)) < sample.size
+    parts = (resolve(family, x), penalties, objective, x, score, wanted.rows, weights, draw)
+    return Problem(*parts), coordinates
 
 
 def _check_domain(family: AbstractFamily, sample: Sample) -> None:
@@ -274,13 +297,16 @@ def _check_domain(family: AbstractFamily, sample: Sample) -> None:
             )
 
 
-def _standardised(sample: Sample, family: AbstractFamily) -> tuple[AnyArray, AnyArray, AffineMap]:
-    x, score = (np.asarray(array, np.float64) for array in (sample.x, sample.score))
+def _standardised(
+    sample: Sample, family: AbstractFamily, training: bool
+) -> tuple[AnyArray, AnyArray, AffineMap]:
+    """Stack the draws, and the training points if they are used, in standardised coordinates."""
+    x, score = stacked(sample, training)
     if sample.space is None:
         whiten, weights = spread_of(sample)
         if family.keeps_coordinates:  # scale each coordinate by itself
             whiten = False
-        coordinates = standardise(x, whiten, weights)
+        coordinates = standardise(x if weights is None else x[: sample.size], whiten, weights)
     else:
         coordinates = AffineMap(*sample.space.coordinates(x))
     return *coordinates(x, score), coordinates

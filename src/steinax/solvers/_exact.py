@@ -245,9 +245,9 @@ class Exact(AbstractSolver):
         if one_factorisation(problem):
             terms = linear_terms(problem, count=n - n / len(folds))
             regression = LinearSystem.of(terms, problem, dual_form).regression
-            return CrossFitted((regression,), folds, note)
+            return CrossFitted((regression,), folds, note, problem.draw)
         regressions = (_without(problem, dual_form, fold) for fold in folds)
-        return CrossFitted(tuple(regressions), folds, note)
+        return CrossFitted(tuple(regressions), folds, note, problem.draw)
 
     def plan(self, problem: Problem, train: int) -> tuple[bool, str]:
         """Decide whether to fit `train` draws in dual form, and describe the fit in a note."""
@@ -362,20 +362,24 @@ class CrossFitted:
         regressions: one for all folds, or one per fold, in which the rows of the fold come first.
         folds: where each fold starts and stops.
         note: how the regressions are fitted.
+        draw: which rows are draws, (n,); None if all are.
     """
 
     regressions: tuple[Regression, ...]
     folds: Folds
     note: str = ""
+    draw: np.ndarray | None = None
 
     def leave_out(self, f: Values) -> HeldOut:
         """Compute the held-out residual of every draw, from the fit without its fold."""
         if len(self.regressions) == 1:
-            return replace(self.regressions[0].leave_out(f, self.folds), note=self.note)
-        held_out = [
-            fit.leave_out(f[self._order(fold)], ((0, fold[1] - fold[0]),))
-            for fit, fold in zip(self.regressions, self.folds, strict=True)
-        ]
+            held = self.regressions[0].leave_out(f, self.folds, draw=self.draw)
+            return replace(held, note=self.note)
+        held_out = []
+        for fit, fold in zip(self.regressions, self.folds, strict=True):
+            order, first = self._order(fold), ((0, fold[1] - fold[0]),)
+            draw = None if self.draw is None else self.draw[order]
+            held_out.append(fit.leave_out(f[order], first, draw=draw))
         xp = namespace(held_out[0].residual)
         residual, intercepts, variance = (
             xp.concat([getattr(fold_result, name) for fold_result in held_out], axis=0)

@@ -88,6 +88,18 @@ def fits_without_each(
     return np.stack(intercepts), coef
 
 
+def mean_residuals(parts: Sequence[Moments], coef: np.ndarray) -> np.ndarray:
+    """Compute the mean residual of the fit without each fold on the draws outside it, (fold, k).
+
+    Args:
+        parts: the moments of the draws of each fold.
+        coef: the coefficients of the fits, (fold, p, k).
+    """
+    total = reduce(Moments.merge, parts)
+    others = [total.without(fold) for fold in parts]
+    return np.stack([m.mean_f - m.mean @ w for m, w in zip(others, coef, strict=True)])
+
+
 def moments(columns: np.ndarray, f: np.ndarray) -> Moments:
     """The moments of one block of draws: columns (n, p) and integrands (n, k).
 

@@ -15,8 +15,8 @@ from .._types import AnyArray, Coefficients, Key, Points
 from ..families import Landmarks
 from ._base import AbstractSolver, Problem, Solution, linear_solution
 from ._exact import Term, gather_coefficients, has_mean_square, kernel_of, linear_terms
-from ._moments import Moments, fits_without_each, gathered_moments
-from ._regression import Folds, HeldOut
+from ._moments import Moments, fits_without_each, gathered_moments, mean_residuals
+from ._regression import Folds, HeldOut, on_draws
 
 CANDIDATES = 10  # candidate draws for every landmark
 
@@ -182,6 +182,9 @@ class Nystrom(AbstractSolver):
             inside = (index >= start) & (index < stop)
             used.append(np.flatnonzero((centres < 0) | ~inside[centres]))
         intercepts, coef = fits_without_each(fold_moments, columns.penalty(), used)
+        if problem.draw is not None:
+            draws, folds_of_draws = problem.take(problem.draws), on_draws(folds, problem.draw)
+            intercepts = mean_residuals(_gather(draws, columns, folds_of_draws), coef)
         residuals = [f - a @ coef[fold] for fold, a, f, _ in _pieces(problem, columns, folds)]
         note = f"Nyström: {len(index)} landmarks, {n} draws"
         return HeldOut(np.concatenate(residuals), note, intercepts, folds=folds)

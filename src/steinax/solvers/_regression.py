@@ -13,8 +13,9 @@ features with a penalty are columns with rows of the penalty's factor below them
 """
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ DEPENDENT = 1e-11  # relative residual on the columns before, below which a colu
 SAFE = 1e-3  # relative residual above which normal equations, solved twice, lose no digits
 SAFER = 0.03  # relative residual above which normal equations, solved once, lose no digits
 LEVERAGE = 1e-6  # of a direction in the other folds, below which the fit to them is recomputed
+SHELLS = 10  # of distances from the centre, in `typical_share`
+REACH = 1.5  # times the distance of the farthest draw: training points beyond have no part in the spread
 WEAK = 1e-10  # the penalty of such a direction in a batch, or under jax.jit
 
 
@@ -40,12 +43,15 @@ class HeldOut:
     Attributes:
         residual: f - g on every draw, (n, k), g fitted to the other folds.
         note: how the control variates were fitted.
-        intercepts: of the fits that left out one fold each, (fold, k); None for a single fit.
+        intercepts: the mean of f - g on the draws outside each fold, g fitted without the fold, (fold, k);
+            None for a single fit.
         variance: the expected square of each draw's error, (n,), up to a common factor: larger for a draw
             far from the others. None if the solver does not compute it.
         folds: where each fold starts and stops; None for a single fit.
         unseen: the variance of the mean that the residuals do not show, (k,); None for none.
         reason: why the residuals give no valid standard error; None if they do.
+        beside: f - g on the training points, (training, k), each held out with a fold; None without any.
+        share: of each draw, and then of each training point, in the spread of f - g: see `typical_share`.
     """
 
     residual: AnyArray
@@ -55,6 +61,64 @@ class HeldOut:
     folds: Folds | None = None
     unseen: AnyArray | None = None
     reason: str | None = None
+    beside: AnyArray | None = None
+    share: np.ndarray | None = None
+
+    def on_draws(self, draw: np.ndarray | None, share: np.ndarray | None) -> "HeldOut":
+        """Separate the residuals on draws from those on training points.
+
+        Args:
+            draw: which rows are draws, (rows,); None for all.
+            share: of each row in the spread, (rows,).
+        """
+        if draw is None or draw.all():
+            return self
+        residual = np.asarray(self.residual)
+        variance = None if self.variance is None else np.asarray(self.variance)[draw]
+        folds = None if self.folds is None else on_draws(self.folds, draw)
+        residual, beside = residual[draw], residual[~draw]
+        if share is not None:
+            share = np.concatenate([share[draw], share[~draw]])
+        changed = {"residual": residual, "variance": variance, "folds": folds}
+        return replace(self, **changed, beside=beside, share=share)
+
+    @property
+    def excess(self) -> np.ndarray:
+        """The variance of f - g that training points show, beyond that of the draws' residuals, (k,).
+
+        A few draws often miss the region where a fit is poor. Training points show it, and fits to them make
+        the residuals of the draws small outside that region.
+        """
+        residual = np.asarray(self.residual, np.float64)
+        if self.beside is None or self.share is None:
+            return np.zeros(residual.shape[1])
+        both = np.concatenate([residual, self.beside]) - residual.mean(axis=0)
+        return np.maximum(self.share @ both**2 - residual.var(axis=0), 0.0)
+
+
+def typical_share(x: AnyArray, draw: np.ndarray | None) -> np.ndarray | None:
+    """The share of each draw and training point in the spread of residuals, (rows,); None if all are draws.
+
+    Training points need not be distributed as the draws are: leapfrog states reach farther out. So rows are
+    sorted into shells by their distance from the centre. A shell between quantiles of the draws counts as
+    it does among the draws, and the shell beyond the last of n draws counts 1 / (n + 1), which is the
+    expected probability of the region outside; points much farther out count nothing.
+
+    Args:
+        x: standardised coordinates, (rows, dim).
+        draw: which rows are draws, (rows,); None for all.
+    """
+    if draw is None or draw.all():
+        return None
+    radius = np.linalg.norm(np.asarray(x), axis=1)
+    inner, n = radius[draw], int(draw.sum())
+    count = max(min(SHELLS, n // 5), 1)
+    edges = np.quantile(inner, np.linspace(0, 1, count + 1))[1:]
+    shell = np.searchsorted(edges, radius)  # the last is beyond all draws
+    used = radius <= REACH * edges[-1]
+    rows = np.bincount(shell[used], minlength=count + 1)
+    mass = np.array([*np.full(count, n / count), 1.0]) * (rows > 0)
+    return np.where(used, (mass / np.maximum(rows, 1))[shell], 0.0) / mass.sum()
 
 
 @dataclass(frozen=True)
@@ -147,13 +211,16 @@ class Regression:
         intercept = w[..., 0, :] + centre[..., 0, :]
         return Coefficients(intercept, w[..., 1 : self.free, :], w[..., self.free :, :], kernel)
 
-    def leave_out(self, f: AnyArray, folds: Folds, expected: bool = True) -> HeldOut:
+    def leave_out(
+        self, f: AnyArray, folds: Folds, expected: bool = True, draw: np.ndarray | None = None
+    ) -> HeldOut:
         """Compute the held-out residual of every draw, from the fit without its fold.
 
         Args:
             f: the integrands, (n, k).
             folds: consecutive blocks of the first rows. Rows after them are never held out.
             expected: whether to compute the expected variance of each residual too.
+            draw: which rows are draws, (n,); all by default. Training points have no part in intercepts.
         """
         y, centre = self._centred(f)
         stop, tau = folds[-1][1], self.tau[..., None]
@@ -162,10 +229,28 @@ class Regression:
         error = blocks.errors(alpha, y)
         intercepts = intercept - fold_sums(tau[..., :stop, :] * error, folds)
         residual = unscaled(error, self._held_out(folds)) + per_draw(intercepts, folds) + centre
+        if draw is not None and not draw.all():
+            intercepts = intercepts + self._means_on_draws(y, error, folds, draw)
         variance = blocks.diagonal() if expected else None
         if variance is not None and self.weights is not None:
             variance = variance / self.weights[:stop] ** 2
         return HeldOut(residual, "", intercepts + centre, variance, folds)
+
+    def _means_on_draws(
+        self, y: AnyArray, error: AnyArray, folds: Folds, draw: np.ndarray
+    ) -> AnyArray:
+        r"""The mean residual of the fit without each fold, on the draws outside it: (fold, k).
+
+        That fit is the fit to all rows with $f_F - e_F$ in place of $f_F$, so its residuals are
+        $P (f - e_F)$, and zero on the fold. Over all rows they add up to zero, but not over the draws.
+        """
+        ones = np.ones(len(draw)) if self.weights is None else np.asarray(self.weights)
+        share, stop = np.where(draw, ones, 0.0)[:, None], folds[-1][1]
+        white = share if self.factor is None else solve_triangular(self.factor, share)
+        white = white - self.basis @ (self.basis.mT @ white)
+        of_draws = white if self.factor is None else solve_triangular(self.factor, white, True)
+        total = of_draws.mT @ y - fold_sums(of_draws[..., :stop, :] * error, folds)
+        return total / (np.sum(share**2) - fold_sums(share[:stop] ** 2, folds))
 
     def without_each(self, f: AnyArray, folds: Folds) -> list[Coefficients]:
         """Compute the fit without each fold, by fitting f with held-out predictions in place of the fold."""
@@ -534,6 +619,35 @@ def fold_sums(values: AnyArray, folds: Folds) -> AnyArray:
 def per_draw(values: AnyArray, folds: Folds) -> AnyArray:
     """Repeat the values of each fold, (..., fold, k), for every draw in it: (..., n, k)."""
     return namespace(values).repeat(values, np.diff(np.array(folds), axis=1)[:, 0], axis=-2)
+
+
+def on_draws(folds: Folds, draw: np.ndarray) -> Folds:
+    """Where folds start and stop among the draws alone, a mask of the rows."""
+    counts = np.concatenate([[0], np.cumsum(draw)])
+    return tuple((int(counts[i]), int(counts[j])) for i, j in folds)
+
+
+def with_training(folds: Folds, training: int) -> tuple[np.ndarray, Folds, np.ndarray | None]:
+    """Deal training points to the folds of draws, so that each is held out with one of them.
+
+    Args:
+        folds: the start and stop of each fold of draws.
+        training: the number of training points, which are the rows after the draws.
+
+    Returns:
+        The order of the rows, in which each fold of draws is followed by its training points; where the folds
+        start and stop in it; and which of the rows are draws, None if all are.
+
+    >>> with_training(((0, 2), (2, 4)), 3)
+    (array([0, 1, 4, 5, 2, 3, 6]), ((0, 4), (4, 7)), array([ True,  True, False, False,  True,  True, False]))
+    """
+    n = folds[-1][1]
+    if not training:
+        return np.arange(n), folds, None
+    edges = n + np.ceil(np.linspace(0, training, len(folds) + 1)).astype(int)
+    parts = [np.r_[i:j, a:b] for (i, j), (a, b) in zip(folds, pairwise(edges), strict=True)]
+    order, stops = np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+    return order, tuple((int(i), int(j)) for i, j in pairwise(stops)), order < n
 
 
 def moves(residual: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 
 from .._show import PERFECT
-from .._types import Series
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
 from ..data import (
@@ -19,7 +18,9 @@ from ..data import (
     as_dataset,
     element,
     has_families,
+    kept_training,
     refuse_weights,
+    training_note,
 )
 from ..estimation import Estimate, Quantiles, estimate, no_mean, with_audit
 from ..families import AbstractFamily, Polynomial
@@ -125,8 +126,7 @@ class SummaryMoments:
 
 
 def controlled(
-    values: Series,
-    names: tuple[str, ...],
+    wanted: Integrands,
     plain: SummaryMoments,
     sample: Sample,
     family: AbstractFamily | None,
@@ -135,54 +135,50 @@ def controlled(
     """Improve the plain moments wherever control variates reduce their errors.
 
     Args:
-        values: of the parameters, (chain, draw, k).
-        names: of the parameters.
+        wanted: the parameters.
         plain: their plain moments.
         sample: the draws and scores.
         family: of control variates; None for an automatic choice.
         mode: of the audit.
     """
-    report = audited(sample, mode)
+    report, names = audited(sample, mode), wanted.names
     with np.errstate(invalid="ignore"):
+        values = np.asarray(wanted.values)
         usable = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
     if not usable.any():
         return replace(plain, audit=report)
     usable_plain = _take(plain, usable)
-    unit = (values[..., usable] - usable_plain.mean) / usable_plain.sd
-    shown = [
-        f"{name}, standardised" for name, is_usable in zip(names, usable, strict=True) if is_usable
-    ]
-    both = np.concatenate([unit, unit**2], axis=-1)
-    wanted = Integrands(both, (*shown, *(f"the square of {name}" for name in shown)))
-    estimates = estimate(wanted, sample, family, audit="off")
+    chosen = wanted.mapped(lambda v: v[..., usable], np.array(names)[usable].tolist())
+    shown = [f"{name}, standardised" for name in chosen.names]
+    unit = chosen.mapped(lambda v: (v - usable_plain.mean) / usable_plain.sd, shown)
+    squares = unit.mapped(np.square, [f"the square of {name}" for name in shown])
+    both = Integrands.joined([unit, squares])
+    estimates = estimate(both, sample, family, audit="off")
     estimates = with_audit(estimates, report, mode)
     uncontrolled = (
         estimates.value == estimates.plain_value
     )  # exactly equal where no control variate was used
     better = _keep_better(_moments(estimates, usable_plain), usable_plain, uncontrolled)
-    better = replace(better, ends=_ends(usable_plain.ends, values[..., usable], sample, family))
+    better = replace(better, ends=_ends(usable_plain.ends, chosen, sample, family))
     heavy = tuple(name for name in names if f"{name}, standardised" in estimates.heavy)
     moments = _put(plain, usable, better)
     return replace(moments, controlled=int(usable.sum()), heavy=heavy, audit=estimates.audit)
 
 
-def _ends(plain: Ends, values: Series, sample: Sample, family: AbstractFamily | None) -> Ends:
+def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamily | None) -> Ends:
     r"""Improve the ends of intervals by one Newton step from the plain quantiles.
 
     The step is the estimated error of the distribution function there over its slope. An indicator gains no
     more from the best kernels than from `Polynomial(2)`, which is cheap. The plain ends stay where it does
     not help.
     """
-    count, dim = values[..., 0].size, sample.draws.shape[-1]
+    values, count, dim = np.asarray(wanted.values), len(wanted.rows), sample.draws.shape[-1]
     if not plain.names or (family is None and has_families(sample)):
         return plain
     degree = 2 if dim * (dim + 3) / 2 <= min(count / 4, COLUMNS) else 1
-    ends = Quantiles(values, np.full(values.shape[:2], 1 / count), np.array(plain.levels))
-    indicators = ends.indicators()
-    names = tuple(map(str, range(indicators.shape[-1])))
-    estimates = estimate(
-        Integrands(indicators, names), sample, family or Polynomial(degree), audit="off"
-    )
+    ends = Quantiles(values, np.full(values.shape[:2], 1 / sample.size), np.array(plain.levels))
+    indicators = wanted.mapped(ends.indicators, list(map(str, range(len(ends.levels)))))
+    estimates = estimate(indicators, sample, family or Polynomial(degree), audit="off")
     error = ends.error(estimates.mcse, estimates.plain_ess)
     with np.errstate(invalid="ignore", divide="ignore"):
         moved = ends.value + error / estimates.mcse * (estimates.plain_value - estimates.value)
@@ -362,16 +358,42 @@ def summary(
     sample = as_sample(data)
     dataset = parameters(sample, var_names, filter_vars)
     of_draws = _arviz(dataset, ci_prob, ci_kind)
-    values = np.concatenate([_flat(dataset[name], 2) for name in dataset], axis=-1)
     plain = np.concatenate([_flat(of_draws[name], 1) for name in dataset], axis=-1)
     table = dict(zip(of_draws["summary"].values.tolist(), plain, strict=True))
     names = _names(of_draws)
-    better = controlled(values, names, _plain(table, ci_prob), sample, family, audit)
+    training = _on_training(sample, var_names, filter_vars, len(names))
+    wanted = Integrands(_values(dataset), names, training)
+    better = controlled(wanted, _plain(table, ci_prob), sample, family, audit)
     columns = _columns(table, better)
     whole = _to_dataset(of_draws, {name: columns[name] for name in columns if _belongs(name, kind)})
-    whole.attrs["steinax"] = _note(names, columns, better)
+    note = "" if training is None else f"\n{training_note(sample).capitalize()}."
+    whole.attrs["steinax"] = _note(names, columns, better) + note
     whole.attrs[VERIFIED] = int(better.audit is None or better.audit.verified)
     return output(whole, fmt, round_to)
+
+
+def _values(dataset: "xarray.Dataset") -> np.ndarray:
+    """Put the elements of all variables side by side, (chain, draw, k)."""
+    return np.concatenate([_flat(dataset[name], 2) for name in dataset], axis=-1)
+
+
+def _on_training(
+    sample: Sample, var_names: str | list[str] | None, filter_vars: str | None, k: int
+) -> np.ndarray | None:
+    """Evaluate the parameters on the training points that are used, (training, k).
+
+    None if there are none, or if a parameter is unknown or not finite there.
+    """
+    parts = []
+    for part, kept in zip(sample.training, kept_training(sample), strict=True):
+        try:
+            dataset = parameters(part, var_names, filter_vars)
+        except (KeyError, ValueError):
+            return None
+        parts.append(_values(dataset).reshape(part.size, -1)[kept])
+    if not parts or any(values.shape[1] != k or not np.isfinite(values).all() for values in parts):
+        return None
+    return np.concatenate(parts)
 
 
 def _check(kind: str, fmt: str) -> None:

@@ -1,0 +1,200 @@
+"""What warm-up draws add as training points: 4 x 25 draws by NUTS after 4 x 250 of the same chains.
+
+`python -m benchmarks.posteriors.chains.warmup` samples posteriordb's models as `benchmarks.posteriors.chains`
+does, but with a warm-up that is kept, estimates from the 25 draws of each chain with and without it, and
+writes `warmup.json` and `warmup.md`.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import xarray
+
+import steinax as sx
+from steinax.data import with_warmup
+
+from ..._command import cache_folder
+from ..._pinned import ROOT, run
+from ..._provenance import provenance
+from .._data import folder
+from .._score import pooled
+from .._text import both, shown, table
+from ._density import check
+from ._estimates import Constants, figures, labels, part, reference, tabulate
+from ._registry import MODELS
+from ._run import CHAINS, Chains, cached, sampled, store, stored
+
+DRAWS, WARMUP, KEY = 25, 250, 3
+HEAD = """# Warm-up draws as training points
+
+What the warm-up of the same chains adds to {draws} draws: {count} models of posteriordb, written in NumPyro,
+{replicates} times 4 chains by NUTS, {warmup} warm-up draws and {kept} draws each. *Alone* is
+`steinax.estimate(f, sample)` on the draws, *trained* the same call on the same draws with
+`steinax.data.with_warmup(sample, warmup)`, which is what the adapters do: the first fifth of the warm-up and
+a gap of four autocorrelation times before the first draw are left out.
+
+The median over the models of the ratio of both gains: **{ratio}**. Calibration, all standardised errors
+together: **{trained}** trained, **{alone}** alone, **{plain}** for plain averages.
+"""
+METHOD = """
+Gains are those of [real chains](chains.md): mean squared error of plain averages over that of the estimates,
+for means / squares, geometric means over parameters; *least* is the integrand that gains least. References
+are from the long runs of that page. *Calibration* is the root mean square of errors over their standard
+errors, and *95% held* the share of 95% intervals that hold the reference, both trained, then alone.
+
+Command: `{command}`, {date}, {cpu}, source {source}.
+"""
+COLUMNS = (
+    *("model", "d", "gain alone", "gain trained", "ratio", "least alone", "least trained"),
+    *("calibration", "95% held", "training points"),
+)
+
+
+def chains_of(name: str, replicates: int, cache: Path) -> tuple[Chains, Chains]:
+    """The warm-up and the draws of all replicates of a model, from the cache or sampled."""
+    paths = [cache / f"{name}_{kind}_{replicates}.npz" for kind in ("warmup", "short")]
+    if not all(path.exists() for path in paths):
+        model = MODELS[name]
+        difference = check(model, folder())
+        if not difference <= model.tolerance:
+            raise ValueError(f"{name} is not posteriordb's: it differs by {difference:.1e}.")
+        count = CHAINS * replicates
+        found = sampled(model, folder(), KEY, count, DRAWS, WARMUP, keep=True)
+        for path, chains in zip(paths, found, strict=True):
+            assert chains is not None
+            store(path, chains)
+    return stored(paths[0]), stored(paths[1])
+
+
+def sample_of(chains: Chains, constants: Constants) -> sx.Sample:
+    """Chains as a sample, with the integrands as its variables."""
+    f = constants.integrands(chains.values)
+    variables = {name: (("chain", "draw"), f[..., i]) for i, name in enumerate(labels(chains))}
+    names = chains.names.tolist()
+    return sx.Sample(
+        chains.draws, chains.scores, names, variables=xarray.Dataset(variables), verified=True
+    )
+
+
+def finite(warmup: Chains) -> Chains:
+    """The warm-up after the last draw of any chain that is not finite."""
+    columns = np.concatenate([warmup.draws, warmup.scores, warmup.values], axis=2)
+    bad = np.flatnonzero(~np.isfinite(columns).all(axis=(0, 2)))
+    return part(warmup, slice(None), slice(bad[-1] + 1 if len(bad) else 0, None))
+
+
+def measure(name: str, replicates: int, cache: str) -> list[dict]:
+    """The row of one model: every replicate estimated alone and with its warm-up."""
+    where = Path(cache)
+    early, late = chains_of(name, replicates, where)
+    long = cached(MODELS[name], folder(), where, "long", replicates)
+    constants = Constants(long.values.mean(axis=(0, 1)), long.values.std(axis=(0, 1)))
+    means, errors = reference(long, constants)
+    found: dict[str, list[sx.Estimate]] = {"alone": [], "trained": []}
+    points = []
+    for i in range(replicates):
+        rows = slice(CHAINS * i, CHAINS * (i + 1))
+        sample = sample_of(part(late, rows, slice(None)), constants)
+        warmup = sample_of(finite(part(early, rows, slice(None))), constants)
+        trained = with_warmup(sample, warmup)
+        points.append(sum(each.size for each in trained.training))
+        for kind, given in (("alone", sample), ("trained", trained)):
+            found[kind].append(sx.estimate(labels(late), given, audit="off"))
+    row: dict = {"model": name, "dim": late.draws.shape[2], "replicates": replicates}
+    row["training"] = int(np.median(points))
+    for kind, estimates in found.items():
+        row[kind] = figures(tabulate(estimates), labels(late), means, errors)
+    return [row]
+
+
+def gain(row: dict, kind: str) -> float:
+    """The geometric mean of the gains of means and squares."""
+    return float(np.sqrt(row[kind]["gain"]["means"] * row[kind]["gain"]["squares"]))
+
+
+def page(rows: list[dict], about: dict) -> str:
+    """All of `warmup.md`."""
+    calibration = {
+        name: f"{pooled([row[kind][field] for row in rows], [row[kind]['count'] for row in rows]):.2f}"
+        for name, kind, field in (
+            ("trained", "trained", "calibration"),
+            ("alone", "alone", "calibration"),
+            ("plain", "alone", "plain_calibration"),
+        )
+    }
+    ratios = [gain(row, "trained") / gain(row, "alone") for row in rows]
+    head = HEAD.format(
+        draws=f"4 x {DRAWS}",
+        count=len(rows),
+        replicates=rows[0]["replicates"],
+        warmup=WARMUP,
+        kept=DRAWS,
+        ratio=shown(float(np.median(ratios))),
+        **calibration,
+    )
+    lines = [
+        [
+            row["model"],
+            str(row["dim"]),
+            both(list(row["alone"]["gain"].values())),
+            both(list(row["trained"]["gain"].values())),
+            shown(ratio),
+            *(shown(row[kind]["worst_gain"]) for kind in ("alone", "trained")),
+            *(
+                " / ".join(f"{row[kind][field]:.2f}" for kind in ("trained", "alone"))
+                for field in ("calibration", "coverage")
+            ),
+            str(row["training"]),
+        ]
+        for row, ratio in zip(rows, ratios, strict=True)
+    ]
+    method = METHOD.format(**{key: about[key] for key in ("command", "date", "cpu", "source")})
+    return "\n".join([head, table(COLUMNS, lines), method])
+
+
+def main() -> None:
+    """Run what is asked for, and write all that is known: also of earlier runs into `--out`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.posteriors.chains.warmup", description=__doc__
+    )
+    parser.add_argument("--replicates", type=int, default=20, help="samples of 4 x 25 draws")
+    parser.add_argument("--only", nargs="+", default=list(MODELS), choices=MODELS, metavar="NAME")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
+    parser.add_argument("--cache", type=Path, default=cache_folder("chains"))
+    given = parser.parse_args()
+    command = shlex.join(["python", "-m", "benchmarks.posteriors.chains.warmup", *sys.argv[1:]])
+    about = {"command": command} | provenance() | {"numpyro": version("numpyro")}
+    results, failed = given.out / "warmup.json", []
+    known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else []
+    rows = {row["model"]: row for row in known}
+    given.out.mkdir(parents=True, exist_ok=True)
+    for name in given.only:
+        settings = {
+            "name": name,
+            "replicates": given.replicates,
+            "cache": str(given.cache.resolve()),
+        }
+        try:
+            (row,) = run("posteriors.chains.warmup", settings)
+        except subprocess.CalledProcessError as error:
+            print(f"{name} failed: {error}", file=sys.stderr, flush=True)
+            failed.append(name)
+            continue
+        rows[name] = row | {"provenance": about}
+        print(name, *(row[kind]["gain"] for kind in ("alone", "trained")), flush=True)
+        ordered = [rows[one] for one in MODELS if one in rows]
+        text = json.dumps({**about, "rows": ordered}, indent=1) + "\n"
+        results.write_text(text, encoding="utf-8")
+        (given.out / "warmup.md").write_text(page(ordered, about), encoding="utf-8")
+    if failed:
+        raise SystemExit(f"no new results for {', '.join(failed)}: see the messages above.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Create the sample of a run, with its warm-up as training points: the last step of every adapter."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..data import Sample, Variables, with_warmup
+
+type Parts = Mapping[str, Any]  # the arguments of Sample: draws, scores, variables and so on
+
+
+def as_sample(draws: Parts, warmup: Parts | None = None, *, asked: bool = False) -> Sample:
+    """Create a sample, with the settled part of the warm-up as training points.
+
+    Args:
+        draws: the arguments of `Sample`.
+        warmup: those of all warm-up draws, with columns in the same order; its names are those of the draws.
+        asked: whether the user passed the warm-up: if it cannot be used that is an error. Otherwise it is
+            left out.
+    """
+    sample = Sample(**draws)
+    if warmup is None:
+        return sample
+    problem = _problem(warmup, sample)
+    if problem and asked:
+        raise ValueError(
+            f"the warm-up {problem}, and the draws have shape {sample.draws.shape}: give the warm-up draws "
+            "of the same chains and columns, (chain, draw, ...), or leave `warmup` out."
+        )
+    if problem:
+        return sample
+    given = {"names": sample.names, "verified": sample.verified}
+    return with_warmup(sample, Sample(**{**_finite_part(warmup), **given}))
+
+
+def _problem(warmup: Parts, sample: Sample) -> str:
+    """Say why a warm-up cannot be used with the draws; empty if it can."""
+    shape, scores = np.shape(warmup["draws"]), np.shape(warmup["scores"])
+    if len(shape) != 3 or shape[-1] != sample.dim or scores != shape:
+        return f"has draws of shape {shape} and scores of shape {scores}"
+    if sample.variables is not None:
+        variables = warmup.get("variables")
+        if variables is None or Variables(variables).sizes != shape[:2]:
+            return f"of shape {shape} has not the model's variables for each draw"
+    return "" if _first_finite(warmup) < shape[1] else "ends in values that are not finite"
+
+
+def _first_finite(warmup: Parts) -> int:
+    """Find the draw from which on all draws of all chains are finite, with their scores and densities."""
+    arrays = [np.asarray(warmup[name], float) for name in ("draws", "scores")]
+    if warmup.get("log_density") is not None:
+        arrays.append(np.asarray(warmup["log_density"], float)[..., None])
+    bad = np.flatnonzero(~np.all([np.isfinite(a).all(axis=(0, 2)) for a in arrays], axis=0))
+    return int(bad[-1]) + 1 if len(bad) else 0
+
+
+def _finite_part(warmup: Parts) -> dict[str, Any]:
+    """Cut off the warm-up up to the last draw that is not finite in some chain.
+
+    The first steps may be anywhere, and the early part of a warm-up is not used in any case.
+    """
+    first = _first_finite(warmup)
+    kept: dict[str, Any] = {
+        name: warmup[name][:, first:]
+        for name in ("draws", "scores", "diverging", "log_density")
+        if warmup.get(name) is not None
+    }
+    if warmup.get("variables") is not None:
+        kept["variables"] = Variables(warmup["variables"]).isel(draw=slice(first, None))
+    return kept
