@@ -51,6 +51,7 @@ from ..solvers import (
 from ._candidates import (
     BELIEVED,
     COLUMNS,
+    DIMENSIONS,
     DOT_PRODUCT,
     FOLDS,
     KEPT_MATRICES,
@@ -180,10 +181,17 @@ class AbstractDraws(abc.ABC):
         """The number of rows outside a fold."""
         return self.size * (1 - 1 / len(self.folds))
 
-    def _order(self, f: np.ndarray, weights: np.ndarray | None, folds: Folds) -> np.ndarray:
-        """Set integrands, weights and folds, and return the order of the rows: that of the folds."""
-        order, self.folds, self.draw = with_training(folds, len(f) - folds[-1][1])
-        self.f, self.index = f[order], np.arange(len(f))
+    def _order(
+        self, f: np.ndarray, weights: np.ndarray | None, folds: Folds, dim: int
+    ) -> np.ndarray:
+        """Set integrands, weights and folds, and return the order of the rows: that of the folds.
+
+        In few dimensions no more training points are used than leave all rows to a search on all of them.
+        """
+        n = folds[-1][1]
+        most = max(WHOLE - n, n) if dim < DIMENSIONS else None
+        order, self.folds, self.draw = with_training(folds, len(f) - n, most)
+        self.f, self.index = f[order], np.arange(len(order))
         self.weights = None if weights is None else unit_weights(weights[order])
         return order
 
@@ -424,7 +432,7 @@ class RealDraws(AbstractDraws):
         x, score, self.straightened = straightened(sample, training)
         whiten, weights = spread_of(sample)
         seen = x if weights is None else x[: sample.size]
-        order = self._order(f, stacked_weights(sample, training), folds)
+        order = self._order(f, stacked_weights(sample, training), folds, sample.dim)
         x, score = x[order], score[order]
         # the original coordinates, each of variance 1
         self.scaled = standardise(seen, False, weights)(x, score)
@@ -532,7 +540,7 @@ class SpaceDraws(AbstractDraws):
 
     def __init__(self, sample: Sample, f: np.ndarray, folds: Folds):
         training = len(f) > sample.size
-        order = self._order(f, stacked_weights(sample, training), folds)
+        order = self._order(f, stacked_weights(sample, training), folds, sample.dim)
         self.discrete = sample.space is not None and sample.space.is_discrete
         self.parts: list[tuple[str, str]] = []  # the names of columns and kernel of each family
         self.families: dict[str, AbstractLinearFamily] = {}

@@ -371,7 +371,12 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
     held, plain = choice.held, choice.mixture[0] == 1
     straight = ", a funnel straightened" if draws.straightened else ""
     tried = f"chosen among {len(choice.candidates)} candidates"
-    note = f"{tried}, cross-fitted in {len(draws.folds)} folds{straight}"
+    thinned = (
+        ""
+        if draws.size == len(wanted.rows)
+        else f", with {draws.size - sample.size} training points"
+    )
+    note = f"{tried}, cross-fitted in {len(draws.folds)} folds{straight}{thinned}"
     residual = np.where(plain, task.f, held.residual * scale)  # exactly the plain values
     held = HeldOut(residual, note, folds=draws.draw_folds, unseen=held.unseen * scale**2)
     return replace(choice, held=held), draws

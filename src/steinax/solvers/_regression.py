@@ -627,12 +627,15 @@ def on_draws(folds: Folds, draw: np.ndarray) -> Folds:
     return tuple((int(counts[i]), int(counts[j])) for i, j in folds)
 
 
-def with_training(folds: Folds, training: int) -> tuple[np.ndarray, Folds, np.ndarray | None]:
+def with_training(
+    folds: Folds, training: int, most: int | None = None
+) -> tuple[np.ndarray, Folds, np.ndarray | None]:
     """Deal training points to the folds of draws, so that each is held out with one of them.
 
     Args:
         folds: the start and stop of each fold of draws.
         training: the number of training points, which are the rows after the draws.
+        most: the most training points to use, evenly spaced; all by default.
 
     Returns:
         The order of the rows, in which each fold of draws is followed by its training points; where the folds
@@ -640,12 +643,17 @@ def with_training(folds: Folds, training: int) -> tuple[np.ndarray, Folds, np.nd
 
     >>> with_training(((0, 2), (2, 4)), 3)
     (array([0, 1, 4, 5, 2, 3, 6]), ((0, 4), (4, 7)), array([ True,  True, False, False,  True,  True, False]))
+    >>> with_training(((0, 2), (2, 4)), 30, most=2)[0]
+    array([ 0,  1, 11,  2,  3, 26])
     """
     n = folds[-1][1]
     if not training:
         return np.arange(n), folds, None
-    edges = n + np.ceil(np.linspace(0, training, len(folds) + 1)).astype(int)
-    parts = [np.r_[i:j, a:b] for (i, j), (a, b) in zip(folds, pairwise(edges), strict=True)]
+    count = training if most is None else min(training, most)
+    points = n + ((np.arange(count) + 0.5) * training / count).astype(int)
+    edges = np.ceil(np.linspace(0, count, len(folds) + 1)).astype(int)
+    dealt = zip(folds, pairwise(edges), strict=True)
+    parts = [np.r_[i:j, points[a:b]] for (i, j), (a, b) in dealt]
     order, stops = np.concatenate(parts), np.cumsum([0, *map(len, parts)])
     return order, tuple((int(i), int(j)) for i, j in pairwise(stops)), order < n
 
