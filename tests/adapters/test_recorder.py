@@ -258,6 +258,14 @@ def test_forward_mode():
     np.testing.assert_allclose(recorded.sample().score, score(X[[0, 1]]), rtol=1e-5)
 
 
+@pytest.mark.parametrize(("name", "version"), [("MAJOR", 1), ("MINOR", 99)])
+def test_xla_of_another_version_is_not_read(monkeypatch, name, version):
+    if _recorder._registered([], lambda: None, 8) is None:
+        pytest.skip("this XLA is older than the layout that is known")
+    monkeypatch.setattr(_recorder, name, version)
+    assert _recorder._registered([], lambda: None, 8) is None
+
+
 @pytest.mark.slow
 def test_where_xla_has_another_interface_a_callback_is_used(monkeypatch):
     def refuse(*args, **kwargs):

@@ -430,7 +430,9 @@ def _sent(channels: dict[str, Callable[..., Any]], values: Any, *parts: Any, eve
     return jax.lax.cond(chosen, send, lambda: zeros)
 
 
-# The layout of XLA's call frame, in words of 8 bytes (xla/ffi/api/c_api.h, version 0 of the API).
+# The layout of XLA's call frame, in words of 8 bytes (xla/ffi/api/c_api.h), and the version of the API that
+# it is taken from. Later minor versions only add fields at the end.
+MAJOR, MINOR = 0, 5
 EXTENSION, API, ARGUMENTS = 1, 2, 9  # of the frame
 DATA, SIZES = 3, 5  # of a buffer
 KIND, METADATA = 1, 3  # of an extension
@@ -456,10 +458,12 @@ def _registered(messages: list[bytes], tidy: Callable[[], None], stride: int) ->
     name = f"steinax_recorder_{next(NUMBERS)}"
     append = messages.append
     views: dict[int, Callable[[int], Any]] = {}
+    versions: list[tuple[int, int]] = []  # of the interface, as XLA says when it asks for ours
 
     def handle(frame: int) -> None:
         words = _frame(frame)
-        if words[EXTENSION] and _declared(words[EXTENSION], words[API]):
+        if words[EXTENSION] and (theirs := _declared(words[EXTENSION], words[API])):
+            versions.append(theirs)
             return
         if get_ident() not in _threads:
             # Otherwise Python would make a state for the thread at each call, which triples its time.
@@ -475,22 +479,24 @@ def _registered(messages: list[bytes], tidy: Callable[[], None], stride: int) ->
 
     handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handle)
     _handlers.append(handler)
+    jax.devices("cpu")  # without a client XLA would ask for the version later
     try:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
     except Exception:  # of whichever type: XLA refuses another version of the interface
         return None
-    return name
+    known = [major == MAJOR and minor >= MINOR for major, minor in versions]
+    return name if known and all(known) else None
 
 
-def _declared(extension: int, api: int) -> bool:
-    """Answer XLA's question for the version of the interface, if that is the question."""
+def _declared(extension: int, api: int) -> tuple[int, int] | None:
+    """Answer XLA's question for the version of the interface, if that is the question; returns XLA's."""
     words = (ctypes.c_int64 * 4).from_address(extension)
     if words[KIND] & 0xFFFFFFFF != 1:
-        return False
+        return None
     declared = (ctypes.c_int32 * 2).from_address(words[METADATA] + VERSION)
-    theirs = (ctypes.c_int32 * 2).from_address(api + VERSION + 8) if api else declared
-    declared[0], declared[1] = 0, theirs[1]
-    return True
+    theirs = (ctypes.c_int32 * 2).from_address(api + VERSION + 8) if api else (MAJOR, MINOR)
+    declared[0], declared[1] = MAJOR, theirs[1]
+    return theirs[0], theirs[1]
 
 
 def _settle() -> None:
