@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import steinax as sx
-from steinax.data._integrands import integrand_columns
+from steinax.data import IntegrandColumns, integrand_columns
 from steinax.estimation._blocks import MemoryPlan, plan_blocks
 from steinax.estimation._result import ARRAYS
 from steinax.working import CorruptChunkError
@@ -26,8 +26,8 @@ F = np.sin(X @ np.random.default_rng(1).normal(size=(2, K)))
 def _in_blocks(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """Let blocks be so narrow as no budget would make them on so few draws."""
 
-    def narrow(integrands: int, *rest: object) -> MemoryPlan:
-        return MemoryPlan(integrands, width, 0.0, 0.0, 0.0)
+    def narrow(columns: IntegrandColumns, *rest: object) -> MemoryPlan:
+        return MemoryPlan(len(columns.names), width, 0.0, 0.0, 0.0)
 
     monkeypatch.setattr("steinax.estimation._estimate.plan_blocks", narrow)
 
@@ -184,7 +184,7 @@ class TestPlan:
 
     def test_a_factorisation_that_cannot_fit_is_refused(self) -> None:
         n = 4 * 60
-        few = plan_blocks(K, SAMPLE, None, 0, 4e9)
+        few = plan_blocks(integrand_columns({"f": F}, SAMPLE), SAMPLE, None, 4e9)
         assert few.fixed > 8 * n**2
 
 
