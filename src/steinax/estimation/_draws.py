@@ -541,6 +541,7 @@ class SpaceDraws(AbstractDraws):
     def __init__(self, sample: Sample, f: np.ndarray, folds: Folds):
         training = len(f) > sample.size
         order = self._order(f, stacked_weights(sample, training), folds, sample.dim)
+        self.x, self.score = (array[order] for array in stacked(sample, training))
         self.discrete = sample.space is not None and sample.space.is_discrete
         self.parts: list[tuple[str, str]] = []  # the names of columns and kernel of each family
         self.families: dict[str, AbstractLinearFamily] = {}
