@@ -4,15 +4,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .._pinned import ROOT, run
-from .._provenance import provenance, source
+from .._pinned import ROOT
+from .._provenance import provenance
 from . import __doc__ as description
 from ._data import REFERENCE, folder, starts
 from ._landing import landing
+from ._measure import saved
 from ._page import page
 from ._peers import PEERS
 from ._pictures import draw
-from ._rows import Row, Saved, make_row, merge, read, read_rows, write_rows
+from ._rows import Row, make_row, merge, read_rows, write_rows
 
 
 def arguments() -> argparse.Namespace:
@@ -38,19 +39,6 @@ def arguments() -> argparse.Namespace:
     except ValueError as error:
         parser.error(str(error))
     return given
-
-
-def saved(name: str, n: int, given: argparse.Namespace) -> Saved:
-    """The estimates of a posterior: those that are kept, if they still hold, or new ones."""
-    blocks = len(starts(n, given.blocks))
-    path = given.cache.resolve() / f"{name}-{n}x{blocks}.npz"
-    if path.exists():
-        found = read(path)
-        if given.keep or found.about["provenance"]["source"] == source():
-            return found
-    settings = {"name": name, "n": n, "blocks": blocks, "path": str(path)}
-    print(*run("posteriors._measure", settings), flush=True)
-    return read(path)
 
 
 def rows_of(name: str, given: argparse.Namespace) -> list[Row]:

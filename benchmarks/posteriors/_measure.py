@@ -1,15 +1,18 @@
 """The estimates of one posterior from blocks of one size, made in a process of its own."""
 
 import time
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
 
 import steinax as sx
 
-from .._provenance import provenance
+from .._pinned import run
+from .._provenance import provenance, source
 from .._store import save
 from ._data import load, starts
+from ._rows import Saved, read
 
 ARRAYS = ("value", "mcse", "plain_value", "plain_mcse")
 
@@ -45,3 +48,23 @@ def _timed(f: sx.data.Integrands, sample: sx.Sample) -> tuple[float, sx.Estimate
     start = time.process_time()
     estimate = sx.estimate(f, sample)
     return time.process_time() - start, estimate
+
+
+def saved(name: str, n: int, given: Namespace, training: bool = False) -> Saved:
+    """The estimates of a posterior: those that are kept, if they still hold, or new ones.
+
+    Args:
+        name: of the posterior.
+        n: draws in a block.
+        given: the options `blocks`, `cache` and `keep` of the command line.
+        training: whether control variates are also fitted to the draws beside each block.
+    """
+    blocks = len(starts(n, given.blocks))
+    path = given.cache.resolve() / f"{name}-{n}x{blocks}{'-trained' if training else ''}.npz"
+    if path.exists():
+        found = read(path)
+        if given.keep or found.about["provenance"]["source"] == source():
+            return found
+    settings = {"name": name, "n": n, "blocks": blocks, "path": str(path), "training": training}
+    print(*run("posteriors._measure", settings), flush=True)
+    return read(path)

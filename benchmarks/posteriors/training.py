@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from .._pinned import ROOT, run
-from .._provenance import provenance, source
-from ._data import REFERENCE, folder, starts
+from .._pinned import ROOT
+from .._provenance import provenance
+from ._data import REFERENCE, folder
+from ._measure import saved
 from ._peers import PEERS
-from ._rows import Row, Saved, make_row, read
+from ._rows import Row, make_row
 from ._score import pooled
 from ._text import both, shown, table
 
@@ -50,24 +51,11 @@ COLUMNS = (
 )
 
 
-def saved(name: str, n: int, training: bool, given: argparse.Namespace) -> Saved:
-    """The estimates of a posterior: those that are kept, if they still hold, or new ones."""
-    blocks = len(starts(n, given.blocks))
-    path = given.cache.resolve() / f"{name}-{n}x{blocks}{'-trained' if training else ''}.npz"
-    if path.exists():
-        found = read(path)
-        if given.keep or found.about["provenance"]["source"] == source():
-            return found
-    settings = {"name": name, "n": n, "blocks": blocks, "path": str(path), "training": training}
-    run("posteriors._measure", settings)
-    return read(path)
-
-
 def rows_of(name: str, given: argparse.Namespace) -> dict[str, Row]:
     """The rows of one posterior: the draws alone, and with training points."""
-    references = saved(name, REFERENCE, False, given)
+    references = saved(name, REFERENCE, given)
     return {
-        kind: make_row(name, N, saved(name, N, kind == "trained", given), references)
+        kind: make_row(name, N, saved(name, N, given, kind == "trained"), references)
         for kind in ("alone", "trained")
     }
 
