@@ -425,6 +425,12 @@ class Integrands(eqx.Module):
     training: Values | None = None  # on the training points that are used; None if none are
 
     @property
+    def size(self) -> int:
+        """The number of draws and training points."""
+        chains, length = self.values.shape[:2]
+        return chains * length + (0 if self.training is None else len(self.training))
+
+    @property
     def rows(self) -> np.ndarray:
         """The values on all draws, and below them on the training points: (rows, k)."""
         values = np.asarray(self.values, np.float64).reshape(-1, len(self.names))

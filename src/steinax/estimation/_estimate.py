@@ -540,6 +540,8 @@ def _spread_on_training(wanted: Integrands, share: np.ndarray | None) -> np.ndar
 
     A few draws may miss a long tail, and the plain average then has too small an error.
     """
+    if share is None:
+        return np.ones(len(wanted.names))
     values = np.asarray(wanted.values).reshape(-1, len(wanted.names))
     plain = HeldOut(values, beside=wanted.training, share=share)
     variance = np.asarray(plain.residual, np.float64).var(axis=0)

@@ -172,7 +172,7 @@ def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamil
     more from the best kernels than from `Polynomial(2)`, which is cheap. The plain ends stay where it does
     not help.
     """
-    values, count, dim = np.asarray(wanted.values), len(wanted.rows), sample.draws.shape[-1]
+    values, count, dim = np.asarray(wanted.values), wanted.size, sample.draws.shape[-1]
     if not plain.names or (family is None and has_families(sample)):
         return plain
     degree = 2 if dim * (dim + 3) / 2 <= min(count / 4, COLUMNS) else 1
