@@ -28,6 +28,7 @@ class Row(TypedDict):
     coverage: float
     count: int
     no_error: int
+    refused: int
     reference_shift: float
     seconds: float
     first_seconds: float
@@ -62,6 +63,7 @@ def make_row(posterior: str, n: int, found: Saved, references: Saved) -> Row:
     groups = {"means": range(half), "squares": range(half, 2 * half)}
     figures = asdict(score(trials, names, groups))
     about = {key: found.about[key] for key in ("dim", "seconds", "first_seconds", "provenance")}
+    figures["refused"] = found.about.get("refused", 0)
     figures["chosen"] = count_choices(found.about["chosen"])
     figures["reference_shift"] = _shift(references)
     return Row(posterior=posterior, n=n, blocks=len(found.start), **figures, **about)

@@ -41,7 +41,7 @@ in the place of warm-up draws; [warm-up draws as training points](warmup.md) has
 METHOD = """
 Gains, references, calibration and coverage are those of [the page on posteriors](posteriors.md): a block of
 {n} draws and its training points are one block of {reference} reference draws, and the references are from
-the other blocks. A calibration above 1 says that error bars are too short.
+the other blocks. A calibration above 1 says that error bars are too short.{refused}
 
 Command: `{command}`, {date}, {cpu}, source {source}.
 """
@@ -75,6 +75,22 @@ def figures(rows: list[dict[str, Row]], kind: str) -> dict[str, str]:
     }
 
 
+def refusals(rows: list[dict[str, Row]]) -> str:
+    """Say how many estimates the audit refuses; empty if none."""
+    found = [
+        f"{row[kind]['refused']} of {row[kind]['posterior']} {kind}"
+        for row in rows
+        for kind in ("alone", "trained")
+        if row[kind]["refused"]
+    ]
+    return (
+        f" The audit refuses estimates that contradict the plain average ({', '.join(found)}): these blocks "
+        "of draws missed a long tail. They are scored like the others."
+        if found
+        else ""
+    )
+
+
 def page(rows: list[dict[str, Row]], about: dict) -> str:
     """All of `training.md`."""
     head = HEAD.format(
@@ -93,7 +109,7 @@ def page(rows: list[dict[str, Row]], about: dict) -> str:
         line += [shown(one["worst_gain"]) for one in (alone, trained)]
         line += [f"{one['calibration']:.2f}" for one in (alone, trained)]
         lines.append([*line, f"{trained['coverage']:.1%}", f"{trained['seconds']:.1f}"])
-    method = METHOD.format(n=N, reference=REFERENCE, **about)
+    method = METHOD.format(n=N, reference=REFERENCE, refused=refusals(rows), **about)
     return "\n".join([head, table(COLUMNS, lines), method])
 
 

@@ -143,3 +143,33 @@ def test_4000_draws_are_scored_in_a_second_after_compilation() -> None:
         start = time.perf_counter()
         jax.block_until_ready(run(z))
         assert time.perf_counter() - start < 1.0
+
+
+def test_fresh_points_have_the_scores_and_quantities_of_the_draws() -> None:
+    z = positions(2, 100)
+    given = {"constrain": model_blackjax.constrain}
+    bare = from_logdensity(model_blackjax.log_density, z, **given)
+    sample = from_logdensity(model_blackjax.log_density, z, **given, more=60)
+    assert bare.tried == () and sample.training == ()
+    np.testing.assert_array_equal(sample.draws, bare.draws)
+    (fresh,) = sample.tried
+    assert fresh.names == sample.names and fresh.draws.shape == (1, 60, sample.dim)
+    found = np.array([differences(model_blackjax.flat_log_density, x) for x in fresh.x[:5]])
+    np.testing.assert_allclose(fresh.score[:5], found, rtol=1e-5, atol=1e-5 * np.abs(found).max())
+    assert fresh.variables is not None
+    np.testing.assert_allclose(fresh.variables["tau"], np.exp(fresh.draws[..., 6]), rtol=1e-14)
+    assert not np.isin(fresh.x[:, 0], sample.x[:, 0]).any()
+
+
+def test_a_negative_number_of_fresh_points_is_refused() -> None:
+    with pytest.raises(ValueError, match="give the number of fresh points"):
+        from_logdensity(quartic, RNG.normal(size=(4, 30, 3)), more=-1)
+
+
+def test_fresh_points_without_a_finite_score_are_left_out() -> None:
+    def half(x):  # known on one side only, where all draws are
+        return jnp.where(x[0] > 0, -jnp.sum(x**2) / 2, jnp.nan)
+
+    x = np.abs(RNG.normal(size=(4, 50, 2)))
+    (fresh,) = from_logdensity(half, x, more=200).tried
+    assert 20 < fresh.size < 200 and (fresh.x[:, 0] > 0).all()

@@ -344,6 +344,26 @@ def test_the_scores_of_a_warm_up_are_computed(warmed: tuple[MCMC, Any, Any]) -> 
     np.testing.assert_array_equal(late.scores, later.scores)
 
 
+def test_fresh_points_have_the_scores_and_sites_of_the_model(
+    warmed: tuple[MCMC, Any, Any],
+) -> None:
+    mcmc, draws, fields = warmed
+    MAY.update(run=True, evaluate=True)
+    run = mcmc.get_samples(group_by_chain=True)
+    for sample in (
+        from_numpyro(mcmc, warmup=(draws, fields), more=40),
+        from_numpyro(dependent_support, run, model_args=(DATA,), warmup=draws, more=40),
+    ):
+        (fresh,), (before,) = sample.tried, sample.training
+        assert before.size and fresh.draws.shape == (1, 40, 2) and fresh.names == sample.names
+        assert furthest(fresh, flat_density(dependent_support, (DATA,), mcmc), 20) < 1e-6
+        assert fresh.variables is not None
+        tau, below = fresh.variables["tau"], fresh.variables["below"]
+        np.testing.assert_allclose(np.log(tau), fresh.draws[..., 1], rtol=1e-9, atol=1e-9)
+        assert ((below > 0) & (below < tau)).all()
+    assert "40 fresh training points tried" in sx.estimate("tau", sample, sx.Polynomial(2)).note
+
+
 def test_a_warm_up_of_another_kind_is_refused(warmed: tuple[MCMC, Any, Any]) -> None:
     mcmc, draws, _ = warmed
     with pytest.raises(ValueError, match=r"NumPyro does not keep its warm-up: call mcmc\.warmup"):

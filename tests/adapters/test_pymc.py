@@ -121,6 +121,27 @@ def test_each_transform_is_exact(kind: Callable[[], None]) -> None:
             np.testing.assert_allclose(sample.score[i], found, rtol=1e-6, atol=1e-6 * size)
 
 
+def as_trace(sample: sx.Sample) -> xarray.DataTree:
+    """A trace with the variables of a sample."""
+    assert sample.variables is not None
+    posterior = {name: sample.variables[name] for name in sample.variables.names}
+    return xarray.DataTree.from_dict({"posterior": xarray.Dataset(posterior)})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fresh_points_are_constrained_as_the_draws_are(kind: Callable[[], None]) -> None:
+    with model_pymc.compiling_by_jax():
+        model = _built(kind)
+        tree, _ = _made_trace(model)
+        (fresh,) = from_pymc(model, tree, more=8).tried
+        assert fresh.variables is not None
+        assert set(fresh.variables.names) == set(tree["posterior"].data_vars)
+        again = from_pymc(model, as_trace(fresh))
+        np.testing.assert_allclose(fresh.draws, again.draws, rtol=1e-8, atol=1e-8)
+        size = np.abs(again.scores).max()
+        np.testing.assert_allclose(fresh.scores, again.scores, rtol=1e-6, atol=1e-6 * size)
+
+
 @pytest.mark.parametrize("backend", ["jax", pytest.param("numba", marks=pytest.mark.slow)])
 def test_backends_agree(backend: Literal["jax", "numba"]) -> None:
     with model_pymc.compiling_by_jax():

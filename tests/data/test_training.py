@@ -6,7 +6,7 @@ import pytest
 import xarray
 
 import steinax as sx
-from steinax.data import integrands, kept_training, with_warmup
+from steinax.data import covariance_of, fresh_points, integrands, kept_training, with_warmup
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4, 50, 2))
@@ -147,3 +147,34 @@ class TestIntegrands:
         wanted = integrands("mu", BOTH)
         with pytest.raises(ValueError, match="200 training points, and the sample has 20"):
             sx.estimate(wanted, SAMPLE.with_training(TRAINING[:, :10]), sx.Polynomial(1))
+
+
+class TestFreshPoints:
+    def test_are_kept_apart_from_training_points(self) -> None:
+        sample = SAMPLE.with_training(TRAINING, tried=TRAINING[:, :10])
+        assert sample.training == (TRAINING,) and [part.size for part in sample.tried] == [20]
+        assert repr(sample).endswith("200 training points, 20 to be tried)")
+        assert sample[:2].tried == sample.tried
+        assert SAMPLE.with_training(sample).training == (TRAINING, SAMPLE)
+        assert sample.with_training(TRAINING).tried == ()
+        assert kept_training(sample)[0].size == 200 and len(kept_training(sample)) == 1
+
+    def test_have_the_mean_and_covariance_of_a_gaussian_from_few_draws(self) -> None:
+        rng = np.random.default_rng(5)
+        factor, mean = rng.normal(size=(20, 20)), rng.normal(size=20)
+        x = mean + rng.normal(size=(31, 20)) @ factor.T
+        precision = np.linalg.inv(factor @ factor.T)
+        found, covariance = covariance_of(x, -(x - mean) @ precision)
+        np.testing.assert_allclose(found, mean, atol=1e-6)
+        np.testing.assert_allclose(covariance, factor @ factor.T, rtol=1e-5, atol=1e-5)
+        z = fresh_points(sx.Sample(x, -(x - mean) @ precision), 4000)
+        white = np.linalg.solve(factor, (z - mean).T)
+        # 210 entries with standard deviations of 0.016 and 0.022: 0.1 is 4.5 of the larger
+        np.testing.assert_allclose(np.cov(white), np.eye(20), atol=0.1)
+
+    def test_scale_each_dimension_if_there_are_fewer_draws(self) -> None:
+        x = np.random.default_rng(6).normal(size=(20, 30)) * np.arange(1, 31)
+        mean, covariance = covariance_of(x, -x / np.arange(1, 31) ** 2)
+        np.testing.assert_allclose(np.diag(covariance), np.arange(1, 31) ** 2)
+        assert np.count_nonzero(covariance) == 30
+        np.testing.assert_allclose(mean, 0.0, atol=1e-9)

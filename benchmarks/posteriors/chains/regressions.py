@@ -17,6 +17,25 @@ def kidscore_interaction(data: dict) -> None:
     numpyro.sample("kid_score", dist.Normal(mean, sigma), obs=data["kid_score"])
 
 
+def logearn_interaction(data: dict) -> None:
+    """Log earnings on height, sex and their product."""
+    height, male = data["height"], data["male"]
+    beta = numpyro.sample("beta", flat(4))
+    sigma = numpyro.sample("sigma", flat_on(constraints.positive))
+    mean = jnp.stack([jnp.ones_like(height), height, male, height * male], axis=1) @ beta
+    numpyro.sample("log_earn", dist.Normal(mean, sigma), obs=jnp.log(data["earn"]))
+
+
+def mesquite(data: dict) -> None:
+    """Weight of mesquite bushes on six measurements, without logarithms."""
+    names = ("diam1", "diam2", "canopy_height", "total_height", "density", "group")
+    beta = numpyro.sample("beta", flat(7))
+    sigma = numpyro.sample("sigma", flat_on(constraints.positive))
+    columns = [jnp.ones_like(data["weight"]), *(data[name] for name in names)]
+    mean = jnp.stack(columns, axis=1) @ beta
+    numpyro.sample("weight", dist.Normal(mean, sigma), obs=data["weight"])
+
+
 def logmesquite_logvas(data: dict) -> None:
     """Log weight of mesquite bushes on log volume, area and shape, and more: collinear."""
     area = data["diam1"] * data["diam2"]
@@ -69,6 +88,8 @@ def kilpisjarvi(data: dict) -> None:
 
 MODELS = (
     Model("kidiq-kidscore_interaction", kidscore_interaction),
+    Model("earnings-logearn_interaction", logearn_interaction),
+    Model("mesquite-mesquite", mesquite),
     Model("mesquite-logmesquite_logvas", logmesquite_logvas),
     Model("nes1980-nes", nes),
     Model("sblri-blr", blr),

@@ -31,6 +31,7 @@ from ._registry import MODELS
 from ._run import CHAINS, Chains, cached, sampled, store, stored
 
 DRAWS, WARMUP, KEY = 25, 250, 3
+STUCK = 2.0  # R-hat of 4 x 25 draws whose chains are far apart
 HEAD = """# Warm-up draws as training points
 
 What the warm-up of the same chains adds to {draws} draws: {count} models of posteriordb, written in NumPyro,
@@ -46,13 +47,15 @@ METHOD = """
 Gains are those of [real chains](chains.md): mean squared error of plain averages over that of the estimates,
 for means / squares, geometric means over parameters; *least* is the integrand that gains least. References
 are from the long runs of that page. *Calibration* is the root mean square of errors over their standard
-errors, and *95% held* the share of 95% intervals that hold the reference, both trained, then alone.
+errors, and *95% held* the share of 95% intervals that hold the reference, both trained, then alone. *Left
+out* are replicates whose chains are far apart after {warmup} warm-up draws, with an R-hat of the draws above
+{limit:g}, of which the audit warns{none}.
 
 Command: `{command}`, {date}, {cpu}, source {source}.
 """
 COLUMNS = (
     *("model", "d", "gain alone", "gain trained", "ratio", "least alone", "least trained"),
-    *("calibration", "95% held", "training points"),
+    *("calibration", "95% held", "training points", "left out"),
 )
 
 
@@ -97,16 +100,21 @@ def measure(name: str, replicates: int, cache: str) -> list[dict]:
     constants = Constants(long.values.mean(axis=(0, 1)), long.values.std(axis=(0, 1)))
     means, errors = reference(long, constants)
     found: dict[str, list[sx.Estimate]] = {"alone": [], "trained": []}
+    row: dict = {"model": name, "dim": late.draws.shape[2], "replicates": replicates}
     points = []
     for i in range(replicates):
         rows = slice(CHAINS * i, CHAINS * (i + 1))
         sample = sample_of(part(late, rows, slice(None)), constants)
+        if not np.max(sx.chains.split_rhat(sample.draws)) <= STUCK:
+            continue
         warmup = sample_of(finite(part(early, rows, slice(None))), constants)
         trained = with_warmup(sample, warmup)
         points.append(sum(each.size for each in trained.training))
         for kind, given in (("alone", sample), ("trained", trained)):
             found[kind].append(sx.estimate(labels(late), given, audit="off"))
-    row: dict = {"model": name, "dim": late.draws.shape[2], "replicates": replicates}
+    row["left_out"] = replicates - len(points)
+    if not points:
+        return [row]
     row["training"] = int(np.median(points))
     for kind, estimates in found.items():
         row[kind] = figures(tabulate(estimates), labels(late), means, errors)
@@ -120,6 +128,8 @@ def gain(row: dict, kind: str) -> float:
 
 def page(rows: list[dict], about: dict) -> str:
     """All of `warmup.md`."""
+    stuck = [row["model"] for row in rows if row["left_out"] == row["replicates"]]
+    rows = [row for row in rows if row["model"] not in stuck]
     calibration = {
         name: f"{pooled([row[kind][field] for row in rows], [row[kind]['count'] for row in rows]):.2f}"
         for name, kind, field in (
@@ -151,10 +161,13 @@ def page(rows: list[dict], about: dict) -> str:
                 for field in ("calibration", "coverage")
             ),
             str(row["training"]),
+            str(row["left_out"]),
         ]
         for row, ratio in zip(rows, ratios, strict=True)
     ]
-    method = METHOD.format(**{key: about[key] for key in ("command", "date", "cpu", "source")})
+    none = f"; those of {' and '.join(stuck)} all are" if stuck else ""
+    given = {key: about[key] for key in ("command", "date", "cpu", "source")}
+    method = METHOD.format(warmup=WARMUP, limit=STUCK, none=none, **given)
     return "\n".join([head, table(COLUMNS, lines), method])
 
 
@@ -187,7 +200,9 @@ def main() -> None:
             failed.append(name)
             continue
         rows[name] = row | {"provenance": about}
-        print(name, *(row[kind]["gain"] for kind in ("alone", "trained")), flush=True)
+        print(
+            name, *(row[kind]["gain"] for kind in ("alone", "trained") if kind in row), flush=True
+        )
         ordered = [rows[one] for one in MODELS if one in rows]
         text = json.dumps({**about, "rows": ordered}, indent=1) + "\n"
         results.write_text(text, encoding="utf-8")

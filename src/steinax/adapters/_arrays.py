@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike
 from .._numerics import widest
 from .._types import PyTree
 from ..data import AXES, Sample, as_reals, in_chains
-from ._pytrees import column_names, dataset, flat_columns, leaves, over_draws, quantities
+from ._pytrees import (
+    column_names,
+    dataset,
+    flat_columns,
+    from_columns,
+    leaves,
+    over_draws,
+    quantities,
+)
+from ._training import as_sample, with_more
 
 
 def from_arrays(
@@ -76,6 +85,7 @@ def from_logdensity(
     names: Sequence[str] | None = None,
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Any] | None = None,
+    more: int = 0,
 ) -> Sample:
     r"""Create a sample from draws and their log density, written in jax.
 
@@ -99,6 +109,9 @@ def from_logdensity(
             `beta[0]`, `log_tau`. A key that `constrain` gives to other values becomes `tau_free__`.
         dims: the names of the axes of a quantity, after (chain, draw): `{"theta": ["school"]}`.
         coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
+        more: the number of fresh points, from a Gaussian around the draws, whose scores are computed too.
+            Control variates are also fitted to them, for those integrands whose standard errors that
+            lowers. It pays where the target is close to a Gaussian.
 
     >>> import jax.numpy as jnp, numpy as np, steinax as sx
     >>> def log_density(z):  # tau is Gamma(3, 1); z["log_tau"] is unconstrained
@@ -117,14 +130,22 @@ def from_logdensity(
             "the log density comes first, and then the draws: from_logdensity(fn, draws)."
         )
     draws = _as_tree(draws)
-    position = leaves(draws, "draws")
-    log_density, scores = density_and_score(fn, draws)
-    variables = quantities(constrain, draws, position)
-    if names is None:
-        names = column_names(position, variables)
-    tree = dataset({"posterior": variables}, dims, coords) if variables else None
-    x, optional = flat_columns(position), {"variables": tree, "log_density": log_density}
-    return Sample(x, scores, names, **optional, verified=True)
+
+    def parts(tree: PyTree, refuse: bool) -> dict[str, Any]:
+        position = leaves(tree, "draws")
+        log_density, scores = density_and_score(fn, tree, refuse)
+        variables = quantities(constrain, tree, position)
+        return {
+            "draws": flat_columns(position),
+            "scores": scores,
+            "names": column_names(position, variables) if names is None else names,
+            "variables": dataset({"posterior": variables}, dims, coords) if variables else None,
+            "log_density": log_density,
+            "verified": True,
+        }
+
+    sample = as_sample(parts(draws, refuse=True))
+    return with_more(sample, more, lambda x: parts(from_columns(x, draws), refuse=False))
 
 
 def density_and_score(

@@ -11,7 +11,7 @@ from .._types import PyTree
 from ..data import Sample
 from ._arrays import density_and_score
 from ._pytrees import column_names, dataset, flat_columns, leaves, quantities
-from ._warmup import as_sample
+from ._training import as_sample
 
 ORDERS = (("chain", "draw"), ("draw", "chain"))
 ALARM = 5.0  # standard errors of the correlation of independent chains that are tolerated

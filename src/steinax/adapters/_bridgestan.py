@@ -10,7 +10,7 @@ from .._show import some_of
 from ..data import Sample, as_reals, in_chains
 from ._stan_names import name_unconstrained, parse_column, stan_dataset
 from ._stored import stored_divergences, warmup_tree
-from ._warmup import as_sample
+from ._training import as_sample
 
 if TYPE_CHECKING:
     from xarray import Dataset

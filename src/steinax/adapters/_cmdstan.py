@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data import Sample
 from ._stan_names import diagnostic_size, model_columns, name_unconstrained, stan_dataset
-from ._warmup import as_sample
+from ._training import as_sample
 
 _SETTING = re.compile(rb"#\s*(\w+) = (.*?)\s*(\(Default\))?\s*$")
 _HEADER = re.compile(rb"(?!nan\b|inf\b)[A-Za-z]", re.IGNORECASE)

@@ -7,7 +7,7 @@ import numpy as np
 from ..data import Sample, element
 from ._stan_names import parse_column
 from ._stored import GROUPS, has_scores, open_tree, stored_parts, stored_warmup
-from ._warmup import as_sample
+from ._training import as_sample
 
 if TYPE_CHECKING:
     import xarray

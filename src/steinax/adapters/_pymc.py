@@ -21,7 +21,7 @@ from ._stored import (
     stored_warmup,
     warmup_tree,
 )
-from ._warmup import as_sample
+from ._training import as_sample, with_more
 
 if TYPE_CHECKING:
     import xarray
@@ -123,6 +123,7 @@ def from_pymc(
     backend: Literal["numpy", "numba", "jax"] = "numpy",
     check: bool = True,
     warmup: bool = True,
+    more: int = 0,
 ) -> Sample:
     r"""Create a sample from a PyMC model and any trace of it.
 
@@ -152,6 +153,9 @@ def from_pymc(
             step methods, which may hold the density of a point between two of them.
         warmup: whether to use the warm-up draws, which `pm.sample(..., discard_tuned_samples=False)` keeps,
             as training points: control variates are fitted to them, and they are not averaged.
+        more: the number of fresh points, from a Gaussian around the draws, at which scores and variables
+            are computed too. Control variates are also fitted to them, for those integrands whose standard
+            errors that lowers. It pays where the target is close to a Gaussian.
 
     Columns are in the order of `model.value_vars` and have their names: `beta[1]`, `tau_log__`,
     `w_simplex__[0]`. The variables to request by name are those of the trace.
@@ -172,6 +176,14 @@ def from_pymc(
     if tree.name == "posterior":  # trace.posterior, of which the trace is the parent
         tree = tree.parent or tree
     _refuse_discrete(model)
+    sample = _of_trace(model, tree, backend, check, warmup)
+    return with_more(sample, more, lambda x: _at_points(model, x, backend))
+
+
+def _of_trace(
+    model: Any, tree: "xarray.DataTree", backend: str, check: bool, warmup: bool
+) -> Sample:
+    """Create the sample from stored scores, or else from computed ones."""
     if has_scores(tree):
         parts = stored_parts(tree)
         layout = _match(parts["names"], [value.name for value in model.value_vars])
@@ -269,6 +281,32 @@ def _recompute(
         "variables": tree,
         "log_density": log_density.reshape(shape),
         "verified": True,
+    }
+
+
+def _at_points(model: Any, x: np.ndarray, backend: str) -> dict[str, Any]:
+    """Compute the arguments of `Sample` at other unconstrained points, (chain, draw, dim)."""
+    from arviz_base import from_dict
+
+    names = [rv.name for rv in model.unobserved_RVs]
+    constrained = model.replace_rvs_by_values(model.unobserved_RVs)
+    quantities = BACKENDS[backend](model.value_vars, constrained)
+    shapes = [model.initial_point(0)[value.name].shape for value in model.value_vars]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+    flat = x.reshape(-1, x.shape[-1])
+    points = [
+        column.reshape(len(flat), *shape)
+        for column, shape in zip(np.split(flat, ends, axis=1), shapes, strict=True)
+    ]
+    with np.errstate(all="ignore"):
+        log_density, scores = compiled_functions(model, backend).density(*points)
+        values = [each.reshape(*x.shape[:2], *each.shape[1:]) for each in quantities(*points)]
+    tree = from_dict({"posterior": dict(zip(names, values, strict=True))}, check_conventions=False)
+    return {
+        "draws": x,
+        "scores": np.reshape(scores, x.shape),
+        "log_density": np.reshape(log_density, x.shape[:2]),
+        "variables": tree,
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data import Sample
 from ._stan_names import diagnostic_size, model_columns, name_unconstrained, stan_dataset
-from ._warmup import as_sample
+from ._training import as_sample
 
 
 def from_pystan(fit: Any, *, warmup: bool = True) -> Sample:

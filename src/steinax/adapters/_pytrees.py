@@ -37,6 +37,16 @@ def flat_columns(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     ).astype(np.float64)
 
 
+def from_columns(columns: np.ndarray, like: PyTree) -> PyTree:
+    """Undo `flat_columns`: points (chain, draw, dim) as a pytree like that of the draws."""
+    arrays, tree = jax.tree.flatten(like)
+    shapes = [np.shape(array)[2:] for array in arrays]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+    pieces = np.split(columns, ends, axis=-1)
+    pairs = zip(pieces, shapes, strict=True)
+    return tree.unflatten([piece.reshape(*columns.shape[:2], *shape) for piece, shape in pairs])
+
+
 def column_names(
     position: Mapping[str, np.ndarray], variables: Mapping[str, Any], known: bool = True
 ) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from .._require import require
 from ..auditing import audit as audit_scores
 from ..data import AXES, Sample, Stream, as_names, in_chains, lazy_sample
-from ._warmup import as_sample
+from ._training import as_sample
 
 if TYPE_CHECKING:
     import xarray

@@ -142,6 +142,53 @@ def with_warmup(sample: Sample, warmup: Sample | None) -> Sample:
     return sample.with_training(*sample.training, warmup.isel(draw=slice(first, last)))
 
 
+DRAWS_PER_SCORE = 1.5  # draws per dimension for the full covariance from draws and scores
+
+
+def covariance_of(x: Points, score: Points) -> tuple[np.ndarray, np.ndarray]:
+    r"""Estimate mean and covariance from draws and scores: exactly, from few draws, for a Gaussian.
+
+    $S$ solves $S C_s S = C_x$, with $C_x$ and $C_s$ the covariances of draws and scores, and the mean is
+    $\bar x + S \bar s$. A Gaussian's scores are $-\Sigma^{-1} (x - m)$, which gives $S = \Sigma$ and $m$.
+    With fewer than 1.5 draws per dimension $S$ is diagonal.
+
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(10, 2)) * [1.0, 3.0] + 5.0
+    >>> mean, covariance = covariance_of(x, -(x - 5.0) / [1.0, 9.0])
+    >>> bool(np.allclose(mean, 5.0) and np.allclose(covariance, np.diag([1.0, 9.0])))
+    True
+    """
+    x, score = np.asarray(x, np.float64), np.asarray(score, np.float64)
+    unit = np.sqrt(x.std(axis=0) / score.std(axis=0))
+    z, slope = (x - x.mean(axis=0)) / unit, (score - score.mean(axis=0)) * unit
+    if len(x) < DRAWS_PER_SCORE * x.shape[1]:
+        covariance = np.diag(z.std(axis=0) / slope.std(axis=0))
+    else:
+        values, vectors = np.linalg.eigh(slope.T @ slope)
+        root = np.sqrt(np.maximum(values, 1e-12 * values.max()))
+        inner, inverse = (vectors * power @ vectors.T for power in (root, 1 / root))
+        values, vectors = np.linalg.eigh(inner @ (z.T @ z) @ inner)
+        middle = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+        covariance = inverse @ middle @ inverse
+    covariance = unit[:, None] * covariance * unit
+    return x.mean(axis=0) + covariance @ score.mean(axis=0), covariance
+
+
+def fresh_points(sample: Sample, count: int) -> np.ndarray:
+    """Draw points from a Gaussian with the mean and covariance of the draws, (count, dim).
+
+    They depend on the draws only by these, and not on any one of them, to which a fit could adapt.
+
+    >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    >>> fresh_points(Sample(x, -x), 500).shape
+    (500, 2)
+    """
+    mean, covariance = covariance_of(sample.x, sample.score)
+    values, vectors = np.linalg.eigh(covariance)
+    z = np.random.default_rng(0).normal(size=(count, sample.dim))
+    return mean + z * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+
+
 # Draws per dimension from which on draws are whitened with the full covariance; with fewer its small
 # eigenvalues are noise, and scaling each coordinate separately is better.
 DRAWS_PER_DIM = 5

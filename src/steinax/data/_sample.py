@@ -324,6 +324,8 @@ class Sample(eqx.Module):
         training: further points with scores, as a `Sample` or several, that control variates are fitted
             to and that are never averaged: warm-up draws, leapfrog states, another run. They need not be
             draws of the target. Points far outside the draws are left out.
+        tried: further training points, as a `Sample` or several, that `estimate` uses only for those
+            integrands whose standard errors they lower, such as points from a Gaussian around the draws.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -341,6 +343,7 @@ class Sample(eqx.Module):
     log_density: Float[AnyArray, "chain draw"] | None
     verified: bool = eqx.field(static=True)
     training: tuple["Sample", ...]
+    tried: tuple["Sample", ...]
 
     def __init__(
         self,
@@ -355,6 +358,7 @@ class Sample(eqx.Module):
         log_density: ArrayLike | None = None,
         verified: bool = False,
         training: "Sample | Sequence[Sample] | None" = None,
+        tried: "Sample | Sequence[Sample] | None" = None,
     ):
         draws, draw_names = unlabelled(draws)
         scores, score_names = unlabelled(scores)
@@ -381,7 +385,7 @@ class Sample(eqx.Module):
                 f"the variables have {self.variables.sizes} chains and draws, and the draws "
                 f"{self.draws.shape[:2]}: give those of the same draws, warm-up left out of both."
             )
-        self.training = _as_training(training, self)
+        self.training, self.tried = (_as_training(each, self) for each in (training, tried))
 
     @property
     def chains(self) -> int:
@@ -456,13 +460,17 @@ class Sample(eqx.Module):
             selected(self.log_density),
             verified=self.verified,
             training=self.training,
+            tried=self.tried,
         )
 
-    def with_training(self, *training: "Sample") -> "Sample":
+    def with_training(
+        self, *training: "Sample", tried: "Sample | Sequence[Sample]" = ()
+    ) -> "Sample":
         """Replace the training points; without arguments there are none.
 
         Args:
             training: points with scores that control variates are fitted to and that are never averaged.
+            tried: further ones, used where they lower the standard error of an estimate.
 
         >>> import numpy as np
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -472,9 +480,9 @@ class Sample(eqx.Module):
         >>> sample.with_training()
         Sample(4 chains x 50 draws, 2 dimensions: x[0], x[1])
         """
-        parts = _as_training(training, self)
+        parts = [_as_training(training, self), _as_training(tried, self)]
         return eqx.tree_at(
-            lambda sample: sample.training, self, parts, is_leaf=lambda node: node is self.training
+            lambda sample: [sample.training, sample.tried], self, parts, is_leaf=_is_tuple
         )
 
     def __getitem__(self, index: Any) -> "Sample":
@@ -515,7 +523,13 @@ class Sample(eqx.Module):
         )
         points = sum(part.size for part in self.training)
         training = f", {counted(points, 'training point')}" if points else ""
+        trial = sum(part.size for part in self.tried)
+        training += f", {trial} to be tried" if trial else ""
         return f"Sample({chains} x {self.length} draws, {dims}: {shown}{worth}{training})"
+
+
+def _is_tuple(node: object) -> bool:
+    return isinstance(node, tuple)
 
 
 def _as_training(training: object, sample: Sample) -> tuple[Sample, ...]:
@@ -539,7 +553,7 @@ def _as_training(training: object, sample: Sample) -> tuple[Sample, ...]:
                 f"the training points live on {part.space or 'R^d'}, and the draws on "
                 f"{sample.space or 'R^d'}: give both on the same space."
             )
-        parts += [*part.training, part.with_training() if part.training else part]
+        parts += [*part.training, part.with_training() if part.training or part.tried else part]
     return tuple(parts)
 
 

@@ -369,6 +369,33 @@ def _joined(blocks: list[Estimate], plan: MemoryPlan) -> Estimate:
     )
 
 
+def better_of(found: Estimate, trial: Estimate, points: int) -> Estimate:
+    """Take the trial for those integrands whose standard errors it lowers.
+
+    Args:
+        found: the estimate without the points that were tried.
+        trial: the same, also fitted to these points.
+        points: how many there are.
+    """
+    with np.errstate(invalid="ignore"):
+        better = np.asarray(trial.mcse < found.mcse)
+    arrays = {
+        field: np.where(better, getattr(trial, field), getattr(found, field)) for field in ARRAYS
+    }
+    flags = better.reshape(-1).tolist()
+    pairs = zip(flags, trial.chosen, found.chosen, strict=True)
+    count = f"{sum(flags)} of {len(flags)} integrands"
+    used = "for all integrands" if all(flags) else f"for {count}" if any(flags) else "for none"
+    return replace(
+        found,
+        chosen=tuple(new if taken else old for taken, new, old in pairs),
+        note=f"{found.note}\n{counted(points, 'fresh training point')} tried, and used {used}",
+        candidates=trial.candidates if all(flags) else found.candidates if not any(flags) else None,
+        references=references_of((found, trial)),
+        **arrays,
+    )
+
+
 def controller(
     problem: Problem,
     plan: MemoryPlan,

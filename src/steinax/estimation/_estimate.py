@@ -68,6 +68,7 @@ from ..solvers import (
 from ._blocks import (
     BETTER,
     MemoryPlan,
+    better_of,
     controller,
     in_blocks,
     left_out,
@@ -486,6 +487,41 @@ def estimate(
         return _from_stream(f, sample, family, split, penalty, objective, audit, working)
     if (client, keep) != (None, None):
         raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")
+    settings = split, penalty, objective, solver, key, memory
+    if getattr(sample, "tried", ()) and not isinstance(f, Integrands):
+        return _tried(f, sample, family, audit, *settings)
+    return _from_sample(f, sample, family, audit, *settings)
+
+
+def _tried(
+    f: IntegrandSpec,
+    sample: Sample,
+    family: AbstractFamily | None,
+    audit: AuditMode,
+    *settings: Any,
+) -> Estimate:
+    """Estimate without and with the training points to be tried, and keep the smaller standard errors."""
+    without = sample.with_training(*sample.training)
+    among = sample.with_training(*sample.training, *sample.tried)
+    found = _from_sample(f, without, family, audit, *settings)
+    trial = _from_sample(f, among, family, "off", *settings)
+    if contradiction(trial) is not None:
+        return found
+    return better_of(found, trial, sum(part.size for part in sample.tried))
+
+
+def _from_sample(
+    f: IntegrandSpec | Integrands,
+    sample: Sample,
+    family: AbstractFamily | None,
+    audit: AuditMode,
+    split: AbstractSplit | None,
+    penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
+    objective: AbstractObjective | None,
+    solver: AbstractSolver | None,
+    key: Key | None,
+    memory: float | None,
+) -> Estimate:
     columns, report = integrand_columns(f, sample), audited(sample, audit)
     if family is None:
         _refuse(split, penalty, objective, solver)

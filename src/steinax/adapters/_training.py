@@ -1,11 +1,11 @@
-"""Create the sample of a run, with its warm-up as training points: the last step of every adapter."""
+"""Create the sample of a run, with its training points: the last step of every adapter."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ..data import Sample, Variables, with_warmup
+from ..data import Sample, Variables, fresh_points, with_warmup
 
 type Parts = Mapping[str, Any]  # the arguments of Sample: draws, scores, variables and so on
 
@@ -32,6 +32,32 @@ def as_sample(draws: Parts, warmup: Parts | None = None, *, asked: bool = False)
         return sample
     given = {"names": sample.names, "verified": sample.verified}
     return with_warmup(sample, Sample(**{**_finite_part(warmup), **given}))
+
+
+def with_more(sample: Sample, more: int, evaluate: Callable[[np.ndarray], Parts]) -> Sample:
+    """Add fresh points, from a Gaussian around the draws, to be tried as training points.
+
+    Args:
+        sample: the draws.
+        more: the number of points; 0 for none.
+        evaluate: takes points (1, more, dim) and gives the arguments of `Sample`. Points without a finite
+            log density and score are left out.
+    """
+    if more < 0:
+        raise ValueError(
+            f"more={more!r}: give the number of fresh points to compute scores at, such as 500."
+        )
+    if not more:
+        return sample
+    parts = evaluate(fresh_points(sample, more)[None])
+    finite = np.isfinite(parts["log_density"][0]) & np.isfinite(parts["scores"][0]).all(axis=1)
+    if not finite.any():
+        return sample
+    kept = {name: parts[name][:, finite] for name in ("draws", "scores")}
+    if parts["variables"] is not None:
+        kept["variables"] = Variables(parts["variables"]).isel(draw=np.flatnonzero(finite))
+    fresh = Sample(**kept, names=sample.names, verified=sample.verified)
+    return sample.with_training(*sample.training, tried=fresh)
 
 
 def _problem(warmup: Parts, sample: Sample) -> str:
