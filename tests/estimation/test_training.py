@@ -10,6 +10,7 @@ from scipy import special, stats
 import steinax as sx
 from steinax.data import fresh_points, integrands, with_warmup
 from steinax.estimation import HoldOut, InSample
+from steinax.estimation._draws import thinned
 from steinax.estimation._splits import with_moves
 from steinax.solvers import (
     ConjugateGradient,
@@ -252,6 +253,20 @@ class TestBias:
 
     def test_draws_that_train_their_own_control_variate_are_noticed(self) -> None:
         assert np.abs(standardised(errors(0.0, 60, leak=True))).max() > 4
+
+
+def test_few_draws_beside_many_training_points_in_many_dimensions() -> None:
+    """Candidates are selected on a part of the rows, which must include draws to judge them by."""
+    rng = np.random.default_rng(12)
+    x, y = rng.normal(size=(4, 15, 40)), rng.normal(size=(1, 7000, 40))
+    sample, both = sx.Sample(x, -x), sx.Sample(x, -x, training=sx.Sample(y, -y))
+    f = {"product": lambda x: x[1] * x[2], "cosine": lambda x: jnp.cos(x[1] + x[2])}
+    alone, result = (sx.estimate(f, each, audit="off") for each in (sample, both))
+    assert (result.mcse < 0.8 * alone.mcse).all()
+    assert (np.abs(result.value - [0.0, np.exp(-1)]) < 4 * result.mcse).all()
+    index, folds = thinned(((0, 1000), (1000, 2000)), 40, draw=np.arange(2000) % 250 == 7)
+    assert sum(index % 250 == 7) == 8 and folds == ((0, 20), (20, 40))
+    assert len(np.unique(index)) == 40
 
 
 def log_gammas(x: np.ndarray) -> sx.Sample:

@@ -49,7 +49,7 @@ for means / squares, geometric means over parameters; *least* is the integrand t
 are from the long runs of that page. *Calibration* is the root mean square of errors over their standard
 errors, and *95% held* the share of 95% intervals that hold the reference, both trained, then alone. *Left
 out* are replicates whose chains are far apart after {warmup} warm-up draws, with an R-hat of the draws above
-{limit:g}, of which the audit warns{none}.
+{limit:g}, of which the audit warns.{stuck}
 
 Command: `{command}`, {date}, {cpu}, source {source}.
 """
@@ -128,8 +128,8 @@ def gain(row: dict, kind: str) -> float:
 
 def page(rows: list[dict], about: dict) -> str:
     """All of `warmup.md`."""
-    stuck = [row["model"] for row in rows if row["left_out"] == row["replicates"]]
-    rows = [row for row in rows if row["model"] not in stuck]
+    stuck = [row for row in rows if row["left_out"] > row["replicates"] / 2]
+    rows = [row for row in rows if row not in stuck]
     calibration = {
         name: f"{pooled([row[kind][field] for row in rows], [row[kind]['count'] for row in rows]):.2f}"
         for name, kind, field in (
@@ -165,9 +165,10 @@ def page(rows: list[dict], about: dict) -> str:
         ]
         for row, ratio in zip(rows, ratios, strict=True)
     ]
-    none = f"; those of {' and '.join(stuck)} all are" if stuck else ""
     given = {key: about[key] for key in ("command", "date", "cpu", "source")}
-    method = METHOD.format(warmup=WARMUP, limit=STUCK, none=none, **given)
+    listed = " and ".join(f"{row['model']} ({row['left_out']})" for row in stuck)
+    said = f" Most of them were left out of {listed}, which have no row." if stuck else ""
+    method = METHOD.format(warmup=WARMUP, limit=STUCK, stuck=said, **given)
     return "\n".join([head, table(COLUMNS, lines), method])
 
 

@@ -205,7 +205,8 @@ class AbstractDraws(abc.ABC):
 
     def thinned(self, count: int, tails: float = 0.0) -> "AbstractDraws":
         """Select about `count` of the rows, a fraction `tails` of them the most extreme ones."""
-        index, cut = thinned(self.folds, count, tails, self._distances() if tails else None)
+        far = self._distances() if tails else None
+        index, cut = thinned(self.folds, count, tails, far, self.draw)
         subset = copy(self)
         vars(subset).pop("share", None)
         subset.x, subset.score, subset.f = self.x[index], self.score[index], self.f[index]
@@ -640,31 +641,45 @@ def many_folds(chains: int, length: int, autocorrelation: float) -> CrossFit:
 
 
 def thinned(
-    folds: Folds, count: int, tails: float = 0.0, far: np.ndarray | None = None
+    folds: Folds,
+    count: int,
+    tails: float = 0.0,
+    far: np.ndarray | None = None,
+    draw: np.ndarray | None = None,
 ) -> tuple[np.ndarray, Folds]:
-    """Select about `count` draws, evenly spaced in each fold, and return their indices and folds.
+    """Select about `count` rows, evenly spaced in each fold, and return their indices and folds.
 
     The selection in a fold depends neither on the order of the chains nor on the draws of other folds.
 
     Args:
         folds: the start and stop of each fold.
-        count: the number of draws to select.
-        tails: the fraction of these that are the most extreme draws.
-        far: the distance of each draw from the centre, (n,).
+        count: the number of rows to select.
+        tails: the fraction of these that are the most extreme ones.
+        far: the distance of each row from the centre, (n,).
+        draw: which rows are draws, (n,); None if all are. Candidates are judged on draws, so these are
+            selected first, up to half of the rows.
     """
     indices, edges, n = [], [0], folds[-1][1]
     for start, stop in folds:
         size = max(round(count * (stop - start) / n), 1)
         near = np.arange(start, stop)
-        extremes = near[:0]
+        chosen = near[:0]
+        if draw is not None:
+            drawn = near[draw[start:stop]]
+            chosen = _evenly(drawn, min(len(drawn), max(size // 2, 1)))
+            near = np.setdiff1d(near, chosen)
         if far is not None:
-            extremes = start + np.argsort(-far[start:stop], kind="stable")[: int(tails * size)]
-            near = np.setdiff1d(near, extremes)
-        even = size - len(extremes)
-        near = near[((np.arange(even) + 0.5) * len(near) / even).astype(int)]
-        indices.append(np.sort(np.concatenate([extremes, near])))
+            most = min(int(tails * size), size - len(chosen))
+            extremes = near[np.argsort(-far[near], kind="stable")[:most]]
+            chosen, near = np.concatenate([chosen, extremes]), np.setdiff1d(near, extremes)
+        indices.append(np.sort(np.concatenate([chosen, _evenly(near, size - len(chosen))])))
         edges.append(edges[-1] + size)
     return np.concatenate(indices), tuple(pairwise(edges))
+
+
+def _evenly(rows: np.ndarray, count: int) -> np.ndarray:
+    """Select rows that are evenly spaced."""
+    return rows[((np.arange(count) + 0.5) * len(rows) / max(count, 1)).astype(int)]
 
 
 def for_those(fits: Iterable[CandidateFit], asked: np.ndarray) -> Iterator[CandidateFit]:
