@@ -42,6 +42,7 @@ from ._sample import (
     refuse_space as refuse_space,
     space_families as space_families,
     space_family as space_family,
+    vectors_of as vectors_of,
 )
 from ._stream import LazySample as LazySample, Stream, lazy_sample as lazy_sample
 from ._variables import (

@@ -600,14 +600,8 @@ def as_dataset(sample: Sample) -> "xarray.Dataset":
     """Convert the unconstrained draws to a Dataset, with `beta[0]`, `beta[1]`, ... as one vector."""
     import xarray
 
-    groups: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
-    for i, name in enumerate(sample.names):
-        element = ELEMENT.fullmatch(name)
-        base = element[1] if element else name
-        index = tuple(int(number) for number in element[2].split(",")) if element else ()
-        groups.setdefault(base, []).append((i, index))
     arrays = {}
-    for base, members in groups.items():
+    for base, members in _by_base(sample.names).items():
         columns, indices = [i for i, _ in members], [index for _, index in members]
         shape = _whole_array(indices)
         if shape is None:  # such as the lower triangle of a matrix
@@ -620,6 +614,27 @@ def as_dataset(sample: Sample) -> "xarray.Dataset":
     return dataset.assign_coords(
         {dim: np.arange(n) for dim, n in dataset.sizes.items() if dim not in AXES}
     )
+
+
+def _by_base(names: Sequence[str]) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
+    """Group columns by the name before their index, each with its place and index: () for a scalar."""
+    groups: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+    for i, name in enumerate(names):
+        element = ELEMENT.fullmatch(name)
+        base = element[1] if element else name
+        index = tuple(int(number) for number in element[2].split(",")) if element else ()
+        groups.setdefault(base, []).append((i, index))
+    return groups
+
+
+def vectors_of(names: Sequence[str], least: int) -> tuple[np.ndarray, ...]:
+    """Find the columns of each vector with a least number of members.
+
+    >>> vectors_of(["mu", "theta[0]", "theta[1]", "theta[2]"], 2)
+    (array([1, 2, 3]),)
+    """
+    groups = _by_base(names).values()
+    return tuple(np.array([i for i, _ in group]) for group in groups if len(group) >= least)
 
 
 def _whole_array(indices: list[tuple[int, ...]]) -> tuple[int, ...] | None:

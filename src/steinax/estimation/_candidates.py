@@ -51,6 +51,9 @@ DEGREE = 3  # the highest degree of a polynomial
 OPERATIONS = 4e10
 NUMBERS = 10**8
 
+# Vectors of at least MEMBERS columns share the coefficients of features: see `tied`.
+MEMBERS = 8
+
 # Penalties, in units of the kernel's median variance. Smaller ones are lost in rounding errors.
 PENALTIES = tuple(10.0**-power for power in range(0, 13, 2))
 POLYNOMIAL_PENALTIES = (1.0, 1e-1, 1e-2, 1e-3)

@@ -1,10 +1,23 @@
-"""Candidates for many dimensions: functions of single coordinates, or along one estimated direction."""
+"""Candidates for many dimensions: functions of single coordinates, of one direction, or tied over vectors."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations_with_replacement
 
 import numpy as np
 
 from ..data import DRAWS_PER_DIM
 from ..kernels import Directional
-from ..solvers import CrossFitted, Folds, HeldOut, Regression, fits_without_each, moments
+from ..solvers import (
+    CrossFitted,
+    Folds,
+    HeldOut,
+    Regression,
+    fits_without_each,
+    moments,
+    widened,
+)
 from ._candidates import DIRECTIONAL, Candidate, polynomial
 from ._draws import LANGEVIN, CandidateFit, RealDraws, side_by_side
 
@@ -175,3 +188,180 @@ def directional(draws: RealDraws, selected: np.ndarray) -> CandidateFit:
         regression = Regression(columns, matrix, penalty=penalty)
         fits.append(draws.tried(ALONG, regression.leave_out(column, folds, draw=draws.draw)))
     return side_by_side(fits)
+
+
+GLOBALS = 6  # the most coordinates outside of vectors that features depend on
+ROWS_PER_COLUMN = 10  # of the features of second degree: with fewer, only those of first degree
+OWN = 2  # members that an integrand has features of its own for
+
+
+def tied(draws: RealDraws) -> Iterator[CandidateFit]:
+    r"""Fit features whose coefficients are shared by all members of a vector.
+
+    With $z_j$ the members of a vector such as `theta[0]`, `theta[1]`, ..., $g$ the coordinates outside of
+    vectors and $w_j$ fixed weights, $\sum_j w_j [h(z_j, g) s_j + \partial h / \partial z_j]$ has mean zero
+    whatever the target is. Their number does not grow with the length of the vector. The functions $h$ are
+    low powers of the member and of $g$, and the weights are powers of the member's mean and of the
+    logarithm of its standard deviation, so that they need nothing but the names of the columns. The same
+    functions, and averages over members, multiply the scores of $g$.
+
+    Means and standard deviations are those outside the fold: with those of all draws the averages would be
+    biased. The second candidate adds features of the members that an integrand is most correlated with.
+    """
+    vectors = [Vector(draws, columns) for columns in draws.vectors]
+    size = _Shape(draws, vectors, draws.folds[0], 2).count
+    degree = 2 if ROWS_PER_COLUMN * size <= draws.train else 1
+    shapes = [_Shape(draws, vectors, fold, degree) for fold in draws.folds]
+    if 2 * shapes[0].count > draws.train:
+        return
+    regressions = [Regression(shape.columns()[shape.order]) for shape in shapes]
+    if not all(regression.sound for regression in regressions):
+        return
+    shared = CrossFitted(tuple(regressions), draws.folds, draw=draws.draw).leave_out(draws.f)
+    yield draws.tried(Candidate(f"Tied({degree})"), shared)
+    yield side_by_side([_with_own(draws, i, shapes, regressions) for i in range(draws.f.shape[1])])
+
+
+def _with_own(
+    draws: RealDraws, i: int, shapes: list["_Shape"], regressions: list[Regression]
+) -> CandidateFit:
+    """Fit an integrand to the shared features and to those of its own members; NaN if they depend."""
+    column = draws.f[:, i : i + 1]
+    wide = tuple(
+        widened(regression, shape.own(column[:, 0])[shape.order])
+        for regression, shape in zip(regressions, shapes, strict=True)
+    )
+    held = CrossFitted(wide, draws.folds, draw=draws.draw).leave_out(column)
+    if not all(regression.sound for regression in wide):
+        held = replace(held, variance=np.full(len(column), np.nan))
+    candidate = Candidate(f"Tied({shapes[0].degree}) and its own members", own=True)
+    return draws.tried(candidate, held)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """The members of a vector: coordinates and scores on all rows, (rows, member), and their products."""
+
+    draws: RealDraws
+    members: np.ndarray
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """The coordinates, centred and of variance 1 on all rows."""
+        return np.asarray(self.draws.scaled[0])[:, self.members]
+
+    @cached_property
+    def score(self) -> np.ndarray:
+        """Their scores."""
+        return np.asarray(self.draws.scaled[1])[:, self.members]
+
+    @cached_property
+    def products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The coordinates times the scores, their squares times the scores, and their squares."""
+        square = self.x**2
+        return self.x * self.score, square * self.score, square
+
+    def sums(self, weights: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Sum fields over the members, standardised by a mean and sd: (rows, weight) each.
+
+        Returns:
+            The features of the fields 1, z and z^2, and the weighted sums of z and of z^2.
+        """
+        once, twice, square = self.products
+        narrow = weights / sd[:, None]
+        shifted = mean[:, None] * narrow
+        z = self.x @ narrow - shifted.sum(axis=0)
+        constant = self.score @ (sd[:, None] * weights)
+        linear = once @ weights - self.score @ (mean[:, None] * weights) + weights.sum(axis=0)
+        quadratic = twice @ narrow - 2 * once @ shifted + self.score @ (mean[:, None] * shifted)
+        narrower, rest = narrow / sd[:, None], shifted / sd[:, None]
+        squares = square @ narrower - 2 * self.x @ rest + (mean[:, None] * rest).sum(axis=0)
+        return constant, linear, quadratic + 2 * z, z, squares
+
+
+class _Shape:
+    """Features shaped by the draws outside a fold.
+
+    Args:
+        draws: all draws.
+        vectors: with their members.
+        fold: where the fold starts and stops.
+        degree: 1 or 2, of the functions of members and other coordinates.
+    """
+
+    def __init__(self, draws: RealDraws, vectors: list[Vector], fold: tuple[int, int], degree: int):
+        self.x, self.score = (np.asarray(array) for array in draws.scaled)
+        self.others = np.r_[0 : fold[0], fold[1] : draws.size]
+        self.order = np.r_[fold[0] : fold[1], self.others]
+        outside = self.x[self.others]
+        self.mean, self.sd = outside.mean(axis=0), outside.std(axis=0)
+        self.vectors, self.degree = vectors, degree
+        self.members = np.concatenate([vector.members for vector in vectors])
+        alone = np.setdiff1d(np.arange(draws.dim), self.members)[:GLOBALS]
+        self.g = (self.x[:, alone] - self.mean[alone]) / self.sd[alone]
+        self.slope = self.score[:, alone] * self.sd[alone]
+        self.pairs = list(combinations_with_replacement(range(len(alone)), 2))
+        frame = draws.frame
+        self.shift, self.scale = np.asarray(frame.shift), np.asarray(frame.scale)
+
+    @property
+    def count(self) -> int:
+        """The number of columns."""
+        g, pairs, v = len(self.g[0]), len(self.pairs), len(self.vectors)
+        if self.degree == 1:
+            return v * 6 * (2 + g) + g * (1 + g + 6 * v)
+        return v * 3 * (3 + 2 * g + pairs) + g * (1 + g + pairs + 3 * v * (2 + g))
+
+    def weights(self, members: np.ndarray) -> np.ndarray:
+        """The weights of the members: powers of their means and log standard deviations, (member, q)."""
+        mean = self.shift[members] + self.scale[members] * self.mean[members]
+        sd = np.log(self.scale[members] * self.sd[members])
+        a, b = ((each - each.mean()) / max(each.std(), 1e-12) for each in (mean, sd))
+        powers = [np.ones(len(members)), a, b]
+        if self.degree == 1:
+            powers += [a * b, a**2 - 1, b**2 - 1]
+        return np.stack(powers, axis=1) / np.sqrt(len(members))
+
+    def columns(self) -> np.ndarray:
+        """All features on all rows, (rows, count)."""
+        g, slope, found = self.g, self.slope, []
+        fields: list[np.ndarray] = []
+        for vector in self.vectors:
+            at = vector.members
+            constant, linear, quadratic, z, squares = vector.sums(
+                self.weights(at), self.mean[at], self.sd[at]
+            )
+            found += [constant, linear, *(each[:, None] * constant for each in g.T)]
+            fields.append(z)
+            if self.degree == 2:
+                found += [quadratic, *(each[:, None] * linear for each in g.T)]
+                found += [(g[:, i] * g[:, j])[:, None] * constant for i, j in self.pairs]
+                fields.append(squares)
+        for i, push in enumerate(slope.T):
+            along = push[:, None]
+            found += [along, g * along + np.eye(g.shape[1])[i]]
+            found += [field * along for field in fields]
+            if self.degree == 2:
+                for j, k in self.pairs:
+                    bend = (j == i) * g[:, k] + (k == i) * g[:, j]
+                    found.append((g[:, j] * g[:, k] * push + bend)[:, None])
+                for field in fields[::2]:
+                    found += [
+                        field * ((g[:, j] * push) + (j == i))[:, None] for j in range(g.shape[1])
+                    ]
+        return np.concatenate(found, axis=1)
+
+    def own(self, f: np.ndarray) -> np.ndarray:
+        """Features of the members that f is most correlated with outside the fold, (rows, count)."""
+        centred = f[self.others] - f[self.others].mean()
+        strength = (
+            np.abs(centred @ self.x[np.ix_(self.others, self.members)]) / self.sd[self.members]
+        )
+        found = []
+        for j in self.members[np.argsort(strength)[-OWN:]]:
+            z = (self.x[:, j] - self.mean[j]) / self.sd[j]
+            push = self.score[:, j] * self.sd[j]
+            found += [push, z * push + 1, z**2 * push + 2 * z, z**3 * push + 3 * z**2]
+            for each, slope in zip(self.g.T, self.slope.T, strict=True):
+                found += [each * push, each * (z * push + 1), z * slope]
+        return np.stack(found, axis=1)

@@ -25,6 +25,7 @@ from ..data import (
     stacked,
     stacked_weights,
     standardise,
+    vectors_of,
 )
 from ..families import AbstractLinearFamily, KernelTranslates, Polynomial
 from ..kernels import (
@@ -56,6 +57,7 @@ from ._candidates import (
     FOLDS,
     KEPT_MATRICES,
     LEAST,
+    MEMBERS,
     MULTIQUADRIC,
     NARROWEST,
     OF_PAIRS,
@@ -436,7 +438,9 @@ class RealDraws(AbstractDraws):
         order = self._order(f, stacked_weights(sample, training), folds, sample.dim)
         x, score = x[order], score[order]
         # the original coordinates, each of variance 1
-        self.scaled = standardise(seen, False, weights)(x, score)
+        self.frame = standardise(seen, False, weights)
+        self.scaled = self.frame(x, score)
+        self.vectors = () if self.straightened else vectors_of(sample.names, MEMBERS)
         self.x, self.score = standardise(seen, whiten, weights)(x, score)
         self.median = float(MedianHeuristic()(self.x)) or 1.0  # 1 if most draws are equal
         self._columns: dict[str, np.ndarray] = {}

@@ -56,7 +56,7 @@ from ._candidates import (
     train_size,
 )
 from ._choice import Choice, choose
-from ._directions import along_directions, bent, directional, of_each_dimension
+from ._directions import along_directions, bent, directional, of_each_dimension, tied
 from ._draws import AbstractDraws, CandidateFit, RealDraws, SpaceDraws, for_those, integration
 
 # A length-scale, the integrands that asked for it, and the least variance of each with it.
@@ -211,6 +211,8 @@ def _in_many_dimensions(draws: RealDraws) -> Iterator[CandidateFit]:
         if degree * draws.dim <= draws.train / 2 and operations <= OPERATIONS:
             yield from filter(None, [of_each_dimension(draws, degree)])
             break
+    if draws.weights is None and draws.vectors:
+        yield from tied(draws)
     if draws.weights is None:
         along = along_directions(draws)
         yield from along

@@ -16,7 +16,13 @@ from ._conjugate_gradient import (
     ConjugateGradient,
     is_matrix_free as is_matrix_free,
 )
-from ._exact import CrossFitted, Exact, has_mean_square as has_mean_square, unknowns as unknowns
+from ._exact import (
+    CrossFitted,
+    Exact,
+    has_mean_square as has_mean_square,
+    unknowns as unknowns,
+    widened as widened,
+)
 from ._moments import fits_without_each as fits_without_each, moments as moments
 from ._nystrom import NYSTROM_ROWS as NYSTROM_ROWS, Nystrom
 from ._regression import (

@@ -1,5 +1,6 @@
 """Exact least squares for linear families, with cross-fitting from one factorisation."""
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -12,7 +13,9 @@ from .._types import AnyArray, Key, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
 from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
 from ._base import AbstractSolver, Problem, Solution, linear_solution
-from ._regression import Folds, HeldOut, Regression
+from ._regression import Folds, HeldOut, Regression, orthonormal, scaled
+
+SAME = 1e-9  # of a column's length: the part of it that is new, at least
 
 
 class Term(eqx.Module):
@@ -352,6 +355,37 @@ def _without(problem: Problem, dual_form: bool, fold: tuple[int, int]) -> Regres
         terms = tuple(replace(t, back=term_columns(t, train.x, train.score).back) for t in terms)
     order = np.r_[start:stop, others]
     return LinearSystem.of(terms, problem.take(order), dual_form).regression
+
+
+def widened(regression: Regression, columns: AnyArray) -> Regression:
+    """Add columns without a penalty to a regression without a kernel, at the cost of a few products.
+
+    Args:
+        regression: a regression on columns.
+        columns: further columns of the same rows, (n, q).
+
+    >>> x = np.random.default_rng(0).normal(size=(50, 3))
+    >>> wide, whole = widened(Regression(x[:, :2]), x[:, 2:]), Regression(x)
+    >>> np.allclose(wide.solve(x[:, :1] ** 2).columns, whole.solve(x[:, :1] ** 2).columns)
+    True
+    """
+    rows = scaled(np.asarray(columns), regression.weights)
+    size = np.linalg.norm(rows, axis=0)
+    along = np.zeros((regression.basis.shape[1], rows.shape[1]))
+    for _ in range(2):  # the second time for rounding
+        part = regression.basis.T @ rows
+        rows, along = rows - regression.basis @ part, along + part
+    new = np.linalg.norm(rows, axis=0) > SAME * size
+    basis, upper, sound = orthonormal(rows)
+    view = copy(regression)
+    for name in ("tau", "_first_row", "pushed"):
+        vars(view).pop(name, None)
+    view.shared, view.known, view.free = {}, None, regression.free + rows.shape[1]
+    view.basis = np.concatenate([regression.basis, basis], axis=1)
+    below = np.zeros((len(upper), regression.upper.shape[1]))
+    view.upper = np.block([[regression.upper, along], [below, upper]])
+    view.sound = regression.sound & sound & new.all()
+    return view
 
 
 @dataclass(frozen=True)
