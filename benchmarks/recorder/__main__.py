@@ -4,11 +4,12 @@ Sonar is read from `$STEINAX_DATA/sonar`. `--quick` takes two replicates and few
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from .._markdown import about, figure, origin, table, write
 from .._pinned import ROOT, run
-from . import KINDS
+from . import KINDS, LONG
 from ._models import MODELS
 from ._samplers import SAMPLERS
 
@@ -19,16 +20,24 @@ after 4 x 150 warm-up draws: the gain, mean squared error of plain averages over
 mean over quantities, from {replicates} replicates. *Warm-up* is `steinax.data.with_warmup`.
 """
 METHOD = """
-References are longer runs, 4 x 400 draws trained on their warm-up; *reference* is their standard error over
-the spread of the last kind of estimate: where it is not small, gains are understated. *Calibration* is the
-root mean square of errors over standard errors. Five draws of each chain, between the recorded states and
-the draws, are left out. *Slower* is the median ratio of CPU times of the same draws with and without
-recording, of every evaluation and of one in eight. The epidemic is an SIR equation solved by diffrax.
+References are longer runs, 4 x {long} draws trained on their warm-up; *reference* is their standard error
+over the spread of the last kind of estimate: where it is not small, gains are understated. *Calibration* is
+the root mean square of errors over standard errors. Five draws of each chain, between the recorded states
+and the draws, are left out. *Slower* is the median ratio of CPU times of the same draws with and without
+recording, of every evaluation and of one in eight. The epidemic is an SIR equation solved by diffrax, with
+five quantities; those of Sonar are ten coefficients and ten probabilities.
 
 """
 COLUMNS = (
     *("model", "sampler", "d", *(f"gain {kind}" for kind in KINDS), "calibration"),
-    *("leapfrog states", "warm-up draws", "reference", "slower, all", "slower, one in eight"),
+    *(
+        "leapfrog states",
+        "warm-up draws",
+        "reference",
+        "slower, all",
+        "slower, one in eight",
+        "source",
+    ),
 )
 
 
@@ -42,11 +51,12 @@ def page(rows: list[dict], told: dict) -> str:
             *(f"{row[name]:,.0f}" for name in ("leapfrog", "warm-up")),
             f"{row['reference error']:.2f}",
             *(f"{100 * row['slowdown'][every]:.0f}%" for every in ("1", "8")),
+            row["source"],
         ]
         for row in rows
     ]
     head = HEAD.format(replicates=rows[0]["replicates"])
-    return f"{head}\n{table(COLUMNS, lines)}\n{METHOD}{origin(told)}\n"
+    return f"{head}\n{table(COLUMNS, lines)}\n{METHOD.format(long=LONG)}{origin(told)}\n"
 
 
 def main() -> None:
@@ -61,13 +71,17 @@ def main() -> None:
     settings = {"replicates": given.replicates, "repeats": given.repeats}
     if given.quick:
         settings = {"replicates": 2, "repeats": 3}
-    rows, told = [], about("benchmarks.recorder")
+    told, results = about("benchmarks.recorder"), given.out / "recorder.json"
+    known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else []
+    rows = {(row["model"], row["sampler"]): row for row in known}
     for model in given.only:
         for sampler in SAMPLERS:
             (row,) = run("recorder", {"model": model, "sampler": sampler} | settings)
-            rows.append(row)
+            rows[model, sampler] = row | {"source": told["source"]}
             print(model, sampler, row["gain"], row["slowdown"], flush=True)
-    write(given.out, "recorder", page(rows, told), told, rows)
+            every = [(model, sampler) for model in MODELS for sampler in SAMPLERS]
+            ordered = [rows[pair] for pair in every if pair in rows]
+            write(given.out, "recorder", page(ordered, told), told, ordered)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from ._models import MODELS, Model
 from ._samplers import CHAINS, SAMPLERS, Draws, Sampler
 
 WARMUP, GAP, DRAWS = 150, 5, 25  # the gap separates recorded states from draws
-LONG = 400  # draws of each chain of the reference
+LONG = 1000  # draws of each chain of the reference
 EVERY = (1, 8)
 KINDS = ("alone", "leapfrog", "warm-up", "both")
 

@@ -15,7 +15,7 @@ from .._data import data_folder
 IN_BED = np.array([3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4])
 BOYS, DAYS = 763.0, 14  # of an English boarding school, British Medical Journal, 4 March 1978
 CENTRE, WIDTH = np.log([2.0, 0.4, 1.0, 10.0]), np.array([0.5, 0.5, 1.0, 1.0])
-POINTS = 10  # of Sonar, whose probabilities are estimated
+POINTS = 10  # of Sonar, whose probabilities are estimated, and as many coefficients
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def epidemic() -> Model:
 
 
 def sonar() -> Model:
-    """Logistic regression in 61 dimensions, and the probabilities of its first ten points."""
+    """Logistic regression in 61 dimensions: ten coefficients, and the probabilities of ten points."""
     with np.load(data_folder("sonar") / "sonar_generated_nuts.npz") as stored:
         x, y, sd = (jnp.asarray(stored[name]) for name in ("X", "y", "prior_sd"))
 
@@ -98,9 +98,9 @@ def sonar() -> Model:
         return jnp.sum(y * logit - jax.nn.softplus(logit)) - jnp.sum((b / sd) ** 2) / 2
 
     def constrain(b: Any) -> dict[str, Any]:
-        return {"p": jax.nn.sigmoid(x[:POINTS] @ b)}
+        return {"b": b[:POINTS], "p": jax.nn.sigmoid(x[:POINTS] @ b)}
 
-    return Model(log_density, np.zeros(x.shape[1]), 0.3, constrain, ("p",))
+    return Model(log_density, np.zeros(x.shape[1]), 0.3, constrain, ("b", "p"))
 
 
 MODELS: dict[str, Callable[[], Model]] = {"epidemic": epidemic, "Sonar": sonar}

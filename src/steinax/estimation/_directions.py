@@ -193,9 +193,10 @@ def directional(draws: RealDraws, selected: np.ndarray) -> CandidateFit:
 GLOBALS = 6  # the most coordinates outside of vectors that features depend on
 ROWS_PER_COLUMN = 10  # of the features of second degree: with fewer, only those of first degree
 OWN = 2  # members that an integrand has features of its own for
+WORTH = 0.2  # of the least variance so far: the most that these may leave, in sample
 
 
-def tied(draws: RealDraws) -> Iterator[CandidateFit]:
+def tied(draws: RealDraws, best: np.ndarray) -> Iterator[CandidateFit]:
     r"""Fit features whose coefficients are shared by all members of a vector.
 
     With $z_j$ the members of a vector such as `theta[0]`, `theta[1]`, ..., $g$ the coordinates outside of
@@ -206,7 +207,12 @@ def tied(draws: RealDraws) -> Iterator[CandidateFit]:
     functions, and averages over members, multiply the scores of $g$.
 
     Means and standard deviations are those outside the fold: with those of all draws the averages would be
-    biased. The second candidate adds features of the members that an integrand is most correlated with.
+    biased. The second candidate adds features of the members that an integrand is most correlated with, if
+    these fit its residuals well.
+
+    Args:
+        draws: all draws.
+        best: the least variance of each integrand with any other candidate, (k,).
     """
     vectors = [Vector(draws, columns) for columns in draws.vectors]
     size = _Shape(draws, vectors, draws.folds[0], 2).count
@@ -217,24 +223,63 @@ def tied(draws: RealDraws) -> Iterator[CandidateFit]:
     regressions = [Regression(shape.columns()[shape.order]) for shape in shapes]
     if not all(regression.sound for regression in regressions):
         return
-    shared = CrossFitted(tuple(regressions), draws.folds, draw=draws.draw).leave_out(draws.f)
-    yield draws.tried(Candidate(f"Tied({degree})"), shared)
-    yield side_by_side([_with_own(draws, i, shapes, regressions) for i in range(draws.f.shape[1])])
+    held = CrossFitted(tuple(regressions), draws.folds, draw=draws.draw).leave_out(draws.f)
+    shared = draws.tried(Candidate(f"Tied({degree})"), held)
+    yield shared
+    best = np.minimum(best, shared.open_variance)
+    members = [shape.closest(draws.f) for shape in shapes]
+    left = [
+        _left_by_own(draws.f[:, i], shapes[0], own, regressions[0])
+        for i, own in enumerate(members[0])
+    ]
+    yield side_by_side(
+        [
+            _with_own(draws, i, shapes, members, regressions if left[i] < WORTH * best[i] else None)
+            for i in range(draws.f.shape[1])
+        ]
+    )
+
+
+def _left_by_own(
+    f: np.ndarray, shape: "_Shape", members: np.ndarray, regression: Regression
+) -> float:
+    """The variance that shared features and those of its own members leave of an integrand, in sample."""
+    basis = widened(regression, shape.own(members)[shape.order]).basis
+    rows = f[shape.order]
+    return float(np.mean((rows - basis @ (basis.T @ rows)) ** 2))
 
 
 def _with_own(
-    draws: RealDraws, i: int, shapes: list["_Shape"], regressions: list[Regression]
+    draws: RealDraws,
+    i: int,
+    shapes: list["_Shape"],
+    members: list[np.ndarray],
+    regressions: list[Regression] | None,
 ) -> CandidateFit:
-    """Fit an integrand to the shared features and to those of its own members; NaN if they depend."""
+    """Fit an integrand to the shared features and those of its own members.
+
+    The integrand may not use it, by a variance of NaN, if columns are dependent or nothing is fitted.
+
+    Args:
+        draws: all draws.
+        i: the integrand.
+        shapes: of each fold.
+        members: the integrands' own members by fold, (k, own) each.
+        regressions: on the shared features, one for each fold; None to fit nothing.
+    """
     column = draws.f[:, i : i + 1]
+    candidate = Candidate(f"Tied({shapes[0].degree}) and its own members", own=True)
+    unknown = np.full(len(column), np.nan)
+    if regressions is None:
+        intercepts = np.zeros((len(draws.folds), 1))
+        return draws.tried(candidate, HeldOut(column, "", intercepts, unknown, draws.folds))
     wide = tuple(
-        widened(regression, shape.own(column[:, 0])[shape.order])
-        for regression, shape in zip(regressions, shapes, strict=True)
+        widened(regression, shape.own(own[i])[shape.order])
+        for regression, shape, own in zip(regressions, shapes, members, strict=True)
     )
     held = CrossFitted(wide, draws.folds, draw=draws.draw).leave_out(column)
     if not all(regression.sound for regression in wide):
-        held = replace(held, variance=np.full(len(column), np.nan))
-    candidate = Candidate(f"Tied({shapes[0].degree}) and its own members", own=True)
+        held = replace(held, variance=unknown)
     return draws.tried(candidate, held)
 
 
@@ -351,17 +396,20 @@ class _Shape:
                     ]
         return np.concatenate(found, axis=1)
 
-    def own(self, f: np.ndarray) -> np.ndarray:
-        """Features of the members that f is most correlated with outside the fold, (rows, count)."""
-        centred = f[self.others] - f[self.others].mean()
-        strength = (
-            np.abs(centred @ self.x[np.ix_(self.others, self.members)]) / self.sd[self.members]
-        )
+    def closest(self, f: np.ndarray) -> np.ndarray:
+        """The members that each integrand is most correlated with outside the fold, (k, own)."""
+        centred = f[self.others] - f[self.others].mean(axis=0)
+        strength = np.abs(centred.T @ self.x[self.others]) / self.sd
+        return self.members[np.argsort(strength[:, self.members], axis=1)[:, -OWN:]]
+
+    def own(self, members: np.ndarray) -> np.ndarray:
+        """Features of single members, (rows, count)."""
         found = []
-        for j in self.members[np.argsort(strength)[-OWN:]]:
+        for j in members:
             z = (self.x[:, j] - self.mean[j]) / self.sd[j]
             push = self.score[:, j] * self.sd[j]
-            found += [push, z * push + 1, z**2 * push + 2 * z, z**3 * push + 3 * z**2]
+            square = z * z
+            found += [push, z * push + 1, square * push + 2 * z, z * square * push + 3 * square]
             for each, slope in zip(self.g.T, self.slope.T, strict=True):
                 found += [each * push, each * (z * push + 1), z * slope]
         return np.stack(found, axis=1)

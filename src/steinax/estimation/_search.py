@@ -72,7 +72,7 @@ def candidate_fits(draws: AbstractDraws) -> Iterator[CandidateFit]:
         draws: the draws, with the integrands.
     """
     best = np.full(draws.f.shape[1], np.inf)
-    for fit in _without_kernels(draws):
+    for fit in _without_kernels(draws, best):
         yield from recorded([replace(fit, asked=best > NOTHING)], best)
         if (best <= NOTHING).all():
             return
@@ -124,7 +124,8 @@ def _starts(dim: int, tune: bool) -> tuple[Candidate, ...]:
 def _from_part(draws: AbstractDraws, best: np.ndarray) -> Iterator[CandidateFit]:
     """Select the best candidates on a subset of the draws, fit them to more draws and use them on all."""
     subset, least = draws.thinned(PART), np.full(len(best), np.inf)
-    deque(recorded(_without_kernels(subset), least), maxlen=0)
+    if not (isinstance(draws, RealDraws) and draws.dim >= DIMENSIONS):  # there is no search there
+        deque(recorded(_without_kernels(subset, least), least), maxlen=0)
     few = isinstance(draws, RealDraws) and draws.dim < FEW_DIMENSIONS
     matrices = MATRICES_IN_FEW_DIMENSIONS if few else MATRICES
     if draws.size > ONE_MATRIX:
@@ -179,8 +180,13 @@ def recorded(fits: Iterable[CandidateFit], best: np.ndarray) -> Iterator[Candida
         yield fit
 
 
-def _without_kernels(draws: AbstractDraws) -> Iterator[CandidateFit]:
-    """Fit plain Monte Carlo, and columns without a penalty, the fewest first."""
+def _without_kernels(draws: AbstractDraws, best: np.ndarray) -> Iterator[CandidateFit]:
+    """Fit plain Monte Carlo, and columns without a penalty, the fewest first.
+
+    Args:
+        draws: the draws, with the integrands.
+        best: the least variance of each integrand so far, which the caller records, (k,).
+    """
     yield draws.plain()
     if isinstance(draws, SpaceDraws):
         for columns, kernel in draws.parts:
@@ -196,13 +202,14 @@ def _without_kernels(draws: AbstractDraws) -> Iterator[CandidateFit]:
             else:
                 yield from draws.from_part([Candidate(name)], draws.thinned(most))
     if draws.dim >= DIMENSIONS:
-        yield from _in_many_dimensions(draws)
+        yield from _in_many_dimensions(draws, best)
 
 
-def _in_many_dimensions(draws: RealDraws) -> Iterator[CandidateFit]:
-    """Fit functions of single dimensions and directions, where a kernel of all coordinates is too coarse.
+def _in_many_dimensions(draws: RealDraws, best: np.ndarray) -> Iterator[CandidateFit]:
+    """Fit functions of single dimensions, of directions and of vectors.
 
-    Directions are not tried if draws have weights.
+    A kernel of all coordinates is too coarse. Only functions of single dimensions are tried if draws have
+    weights.
     """
     for degree in range(DEGREE, 1, -1):
         operations = len(draws.folds) * draws.size * (degree * float(draws.dim)) ** 2
@@ -211,14 +218,14 @@ def _in_many_dimensions(draws: RealDraws) -> Iterator[CandidateFit]:
         if degree * draws.dim <= draws.train / 2 and operations <= OPERATIONS:
             yield from filter(None, [of_each_dimension(draws, degree)])
             break
-    if draws.weights is None and draws.vectors:
-        yield from tied(draws)
     if draws.weights is None:
         along = along_directions(draws)
         yield from along
         selected = bent(draws, along)
         if selected.any() and draws.affords(1):
             yield directional(draws, selected)
+        if draws.vectors:
+            yield from tied(draws, best)
 
 
 def _survey(draws: RealDraws) -> Iterator[CandidateFit]:

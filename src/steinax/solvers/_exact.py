@@ -15,7 +15,8 @@ from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
 from ._base import AbstractSolver, Problem, Solution, linear_solution
 from ._regression import Folds, HeldOut, Regression, orthonormal, scaled
 
-SAME = 1e-9  # of a column's length: the part of it that is new, at least
+# Parts of a column's length that are new: the least, and a part that one projection computes accurately.
+SAME, MUCH = 1e-9, 0.1
 
 
 class Term(eqx.Module):
@@ -372,10 +373,14 @@ def widened(regression: Regression, columns: AnyArray) -> Regression:
     rows = scaled(np.asarray(columns), regression.weights)
     size = np.linalg.norm(rows, axis=0)
     along = np.zeros((regression.basis.shape[1], rows.shape[1]))
-    for _ in range(2):  # the second time for rounding
+    length = size
+    for _ in range(2):
         part = regression.basis.T @ rows
         rows, along = rows - regression.basis @ part, along + part
-    new = np.linalg.norm(rows, axis=0) > SAME * size
+        length = np.linalg.norm(rows, axis=0)
+        if (length > MUCH * size).all():  # otherwise rounding needs another pass
+            break
+    new = length > SAME * size
     basis, upper, sound = orthonormal(rows)
     view = copy(regression)
     for name in ("tau", "_first_row", "pushed"):
