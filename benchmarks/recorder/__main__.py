@@ -25,7 +25,8 @@ over the spread of the last kind of estimate: where it is not small, gains are u
 the root mean square of errors over standard errors. Five draws of each chain, between the recorded states
 and the draws, are left out. *Slower* is the median ratio of CPU times of the same draws with and without
 recording, of every evaluation and of one in eight. The epidemic is an SIR equation solved by diffrax, with
-five quantities; those of Sonar are ten coefficients and ten probabilities.
+five quantities; those of Sonar are ten coefficients and ten probabilities. A model may be measured by itself,
+with `--only`: each row names its source, and the last run was
 
 """
 COLUMNS = (
