@@ -82,6 +82,12 @@ def report(rows: list[dict], module: str, name: str, as_json: bool, out: Path | 
         write(out, name, f"{origin(told)}\n\n{rows_table(rows)}\n", told, rows)
 
 
+def known(out: Path, name: str) -> list[dict]:
+    """The rows that `write` left in a folder; none if it was never called there."""
+    path = out / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+
+
 def write(out: Path, name: str, page: str, about: dict, rows: list[dict]) -> None:
     """The page, and all figures as JSON beside it."""
     out.mkdir(parents=True, exist_ok=True)

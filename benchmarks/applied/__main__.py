@@ -5,11 +5,10 @@ that are there and of the same source are not measured again.
 """
 
 import argparse
-import json
 from pathlib import Path
 
 from .._command import cache_folder
-from .._markdown import about, figure, origin, table, write
+from .._markdown import about, figure, known, origin, table, write
 from .._pinned import ROOT, run
 from ._measure import KINDS
 from ._models import TARGETS
@@ -67,9 +66,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
     parser.add_argument("--cache", type=Path, default=cache_folder("applied"))
     given = parser.parse_args()
-    told, results = about("benchmarks.applied"), given.out / "applied.json"
-    known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else []
-    rows = {row["target"]: row for row in known}
+    told = about("benchmarks.applied")
+    rows = {row["target"]: row for row in known(given.out, "applied")}
     for name in given.only:
         row = rows.get(name)
         if row and (row["source"], row["replicates"]) == (told["source"], given.replicates):

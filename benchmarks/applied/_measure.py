@@ -13,6 +13,7 @@ from jax.flatten_util import ravel_pytree
 import steinax as sx
 from steinax.data import with_warmup
 
+from .._warmup import first_finite
 from ..posteriors._rows import count_choices
 from ..posteriors._score import Trials, against_the_others, score
 from ._chains import Replicate, names_of, replicates
@@ -102,9 +103,6 @@ def measure(name: str, count: int, cache: str) -> list[dict]:
 def _samples(quantities: Quantities, names: list[str], run: Replicate) -> dict[str, sx.Sample]:
     """The draws alone, and with their warm-up as training points."""
     alone = sample_of(quantities, names, run.draws, run.scores)
-    finite = np.isfinite(run.warmup_scores).all(axis=(0, 2)) & np.isfinite(run.warmup).all(
-        axis=(0, 2)
-    )
-    first = int(np.flatnonzero(~finite)[-1]) + 1 if not finite.all() else 0
+    first = first_finite(run.warmup, run.warmup_scores)
     warmup = sample_of(quantities, names, run.warmup[:, first:], run.warmup_scores[:, first:])
     return {"alone": alone, "trained": with_warmup(alone, warmup)}

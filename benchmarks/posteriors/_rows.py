@@ -5,11 +5,12 @@ import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict, cast
 
 import numpy as np
 
 from .. import _store
+from .._markdown import known
 from ._data import apart
 from ._score import Trials, score
 
@@ -99,7 +100,7 @@ def merge(old: list[Row], new: list[Row]) -> list[Row]:
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of an earlier run, if there was one."""
-    return json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    return cast(list[Row], known(path.parent, path.stem))
 
 
 def write_rows(path: Path, rows: list[Row], about: dict) -> None:

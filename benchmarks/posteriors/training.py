@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._markdown import known
 from .._pinned import ROOT
 from .._provenance import provenance
 from ._data import REFERENCE, folder
@@ -129,8 +130,7 @@ def main() -> None:
     command = shlex.join(["python", "-m", "benchmarks.posteriors.training", *sys.argv[1:]])
     about, failed = {"command": command} | provenance(), []
     results = given.out / "training.json"
-    known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else []
-    rows = {row["alone"]["posterior"]: row for row in known}
+    rows = {row["alone"]["posterior"]: row for row in known(given.out, "training")}
     given.out.mkdir(parents=True, exist_ok=True)
     for name in given.only:
         try:

@@ -4,10 +4,9 @@ Sonar is read from `$STEINAX_DATA/sonar`. `--quick` takes two replicates and few
 """
 
 import argparse
-import json
 from pathlib import Path
 
-from .._markdown import about, figure, origin, table, write
+from .._markdown import about, figure, known, origin, table, write
 from .._pinned import ROOT, run
 from . import KINDS, LONG
 from ._models import MODELS
@@ -72,9 +71,8 @@ def main() -> None:
     settings = {"replicates": given.replicates, "repeats": given.repeats}
     if given.quick:
         settings = {"replicates": 2, "repeats": 3}
-    told, results = about("benchmarks.recorder"), given.out / "recorder.json"
-    known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else []
-    rows = {(row["model"], row["sampler"]): row for row in known}
+    told = about("benchmarks.recorder")
+    rows = {(row["model"], row["sampler"]): row for row in known(given.out, "recorder")}
     for model in given.only:
         for sampler in SAMPLERS:
             (row,) = run("recorder", {"model": model, "sampler": sampler} | settings)

@@ -9,6 +9,7 @@ import numpy as np
 import steinax as sx
 from steinax.data import with_warmup
 
+from .._warmup import first_finite
 from ._models import MODELS, Model
 from ._samplers import CHAINS, SAMPLERS, Draws, Sampler
 
@@ -55,8 +56,7 @@ def sample_of(target: Model, draws: Draws) -> sx.Sample:
 
 def settled(draws: Draws) -> Draws:
     """The draws of a warm-up after the last one of any chain that is not finite."""
-    bad = ~np.isfinite(np.concatenate([draws.x, draws.score], axis=2)).all(axis=(0, 2))
-    first = int(np.flatnonzero(bad)[-1]) + 1 if bad.any() else 0
+    first = first_finite(*draws)
     return Draws(*(np.asarray(each)[:, first:] for each in draws))
 
 

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ..._command import cache_folder
+from ..._markdown import known
 from ..._pinned import ROOT, run
 from ..._provenance import provenance
 from .._data import folder
@@ -48,8 +49,7 @@ def main() -> None:
     about = {"command": shlex.join(["python", "-m", "benchmarks.posteriors.chains", *sys.argv[1:]])}
     about |= provenance() | {"numpyro": version("numpyro")}
     results, failed = given.out / "chains.json", []
-    known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else []
-    rows = {row["model"]: row for row in known}
+    rows = {row["model"]: row for row in known(given.out, "chains")}
     given.out.mkdir(parents=True, exist_ok=True)
     for name in given.only:
         try:

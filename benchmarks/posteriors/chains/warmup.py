@@ -20,8 +20,10 @@ import steinax as sx
 from steinax.data import with_warmup
 
 from ..._command import cache_folder
+from ..._markdown import known
 from ..._pinned import ROOT, run
 from ..._provenance import provenance
+from ..._warmup import first_finite
 from .._data import folder
 from .._score import pooled
 from .._text import both, shown, table
@@ -87,9 +89,8 @@ def sample_of(chains: Chains, constants: Constants) -> sx.Sample:
 
 def finite(warmup: Chains) -> Chains:
     """The warm-up after the last draw of any chain that is not finite."""
-    columns = np.concatenate([warmup.draws, warmup.scores, warmup.values], axis=2)
-    bad = np.flatnonzero(~np.isfinite(columns).all(axis=(0, 2)))
-    return part(warmup, slice(None), slice(bad[-1] + 1 if len(bad) else 0, None))
+    first = first_finite(warmup.draws, warmup.scores, warmup.values)
+    return part(warmup, slice(None), slice(first, None))
 
 
 def measure(name: str, replicates: int, cache: str) -> list[dict]:
@@ -185,8 +186,7 @@ def main() -> None:
     command = shlex.join(["python", "-m", "benchmarks.posteriors.chains.warmup", *sys.argv[1:]])
     about = {"command": command} | provenance() | {"numpyro": version("numpyro")}
     results, failed = given.out / "warmup.json", []
-    known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else []
-    rows = {row["model"]: row for row in known}
+    rows = {row["model"]: row for row in known(given.out, "warmup")}
     given.out.mkdir(parents=True, exist_ok=True)
     for name in given.only:
         settings = {

@@ -11,6 +11,7 @@ import numpy as np
 from .._numerics import precision
 from .._require import require
 from ..data import Sample, element
+from ._pytrees import from_columns
 from ._stored import (
     STATS,
     has_scores,
@@ -291,13 +292,9 @@ def _at_points(model: Any, x: np.ndarray, backend: str) -> dict[str, Any]:
     names = [rv.name for rv in model.unobserved_RVs]
     constrained = model.replace_rvs_by_values(model.unobserved_RVs)
     quantities = BACKENDS[backend](model.value_vars, constrained)
-    shapes = [model.initial_point(0)[value.name].shape for value in model.value_vars]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-    flat = x.reshape(-1, x.shape[-1])
-    points = [
-        column.reshape(len(flat), *shape)
-        for column, shape in zip(np.split(flat, ends, axis=1), shapes, strict=True)
-    ]
+    start = model.initial_point(0)
+    like = [np.asarray(start[value.name])[None, None] for value in model.value_vars]
+    points = [values[0] for values in from_columns(x, like)]
     with np.errstate(all="ignore"):
         log_density, scores = compiled_functions(model, backend).density(*points)
         values = [each.reshape(*x.shape[:2], *each.shape[1:]) for each in quantities(*points)]

@@ -1,7 +1,7 @@
 """Candidates for many dimensions: functions of single coordinates, of one direction, or tied over vectors."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
 
@@ -175,12 +175,11 @@ def directional(draws: RealDraws, selected: np.ndarray) -> CandidateFit:
     columns, points = draws.columns(ALONG.columns), (draws.x, draws.score)
     slopes = Regression(columns).solve(draws.f).columns
     directions = slopes / np.maximum(np.linalg.norm(slopes, axis=0), np.finfo(float).tiny)
-    n, folds, fits = draws.size, draws.folds, []
+    folds, fits = draws.folds, []
     for i, direction in enumerate(directions.T):
         column = draws.f[:, i : i + 1]
         if not selected[i]:
-            plain = HeldOut(column, "", np.zeros((len(folds), 1)), np.full(n, np.nan), folds)
-            fits.append(draws.tried(ALONG, plain))
+            fits.append(_not_fitted(draws, ALONG, column))
             continue
         kernel = Directional(direction, 2.0, FACTOR * draws.median)
         matrix = kernel.stein_matrix(LANGEVIN, *points, *points)
@@ -188,6 +187,12 @@ def directional(draws: RealDraws, selected: np.ndarray) -> CandidateFit:
         regression = Regression(columns, matrix, penalty=penalty)
         fits.append(draws.tried(ALONG, regression.leave_out(column, folds, draw=draws.draw)))
     return side_by_side(fits)
+
+
+def _not_fitted(draws: RealDraws, candidate: Candidate, column: np.ndarray) -> CandidateFit:
+    """Stand in for the fit of an integrand, (rows, 1), that may not use a candidate: its variance is NaN."""
+    unknown, intercepts = np.full(len(column), np.nan), np.zeros((len(draws.folds), 1))
+    return draws.tried(candidate, HeldOut(column, "", intercepts, unknown, draws.folds))
 
 
 GLOBALS = 6  # the most coordinates outside of vectors that features depend on
@@ -208,7 +213,7 @@ def tied(draws: RealDraws, best: np.ndarray) -> Iterator[CandidateFit]:
 
     Means and standard deviations are those outside the fold: with those of all draws the averages would be
     biased. The second candidate adds features of the members that an integrand is most correlated with, if
-    these fit its residuals well.
+    little of it is then left in sample.
 
     Args:
         draws: all draws.
@@ -258,7 +263,7 @@ def _with_own(
 ) -> CandidateFit:
     """Fit an integrand to the shared features and those of its own members.
 
-    The integrand may not use it, by a variance of NaN, if columns are dependent or nothing is fitted.
+    The integrand may not use it if columns are linearly dependent.
 
     Args:
         draws: all draws.
@@ -269,17 +274,15 @@ def _with_own(
     """
     column = draws.f[:, i : i + 1]
     candidate = Candidate(f"Tied({shapes[0].degree}) and its own members", own=True)
-    unknown = np.full(len(column), np.nan)
     if regressions is None:
-        intercepts = np.zeros((len(draws.folds), 1))
-        return draws.tried(candidate, HeldOut(column, "", intercepts, unknown, draws.folds))
+        return _not_fitted(draws, candidate, column)
     wide = tuple(
         widened(regression, shape.own(own[i])[shape.order])
         for regression, shape, own in zip(regressions, shapes, members, strict=True)
     )
-    held = CrossFitted(wide, draws.folds, draw=draws.draw).leave_out(column)
     if not all(regression.sound for regression in wide):
-        held = replace(held, variance=unknown)
+        return _not_fitted(draws, candidate, column)
+    held = CrossFitted(wide, draws.folds, draw=draws.draw).leave_out(column)
     return draws.tried(candidate, held)
 
 
