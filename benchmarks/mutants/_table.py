@@ -172,7 +172,7 @@ GATE = (
     _mutant(
         "the gate to plain is open",
         "estimation/_choice.py",
-        "plain = mixture_variance + apart > clearly * errors[0]",
+        "plain = mixture_variance + apart > clearly * _of_average(pool.plain, pool.per_draw, chains)",
         "plain = mixture_variance + apart > np.inf",
         f"{CHOICE}::test_candidates_that_contradict_each_other_are_left",
         f"{CHOICE}::test_fits_that_move_are_left",

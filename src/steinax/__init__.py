@@ -38,6 +38,7 @@ _HOMES = {  # in the order in which data flows
         "Landmarks",
         "Network",
         "RandomFeatures",
+        "Tied",
     ),
     "spaces": (),
     "objectives": (

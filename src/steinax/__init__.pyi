@@ -52,6 +52,7 @@ from .families import (
     Landmarks as Landmarks,
     Network as Network,
     RandomFeatures as RandomFeatures,
+    Tied as Tied,
 )
 from .objectives import (
     LeastSquares as LeastSquares,

@@ -31,7 +31,7 @@ def _tried(name: str, residual: np.ndarray, moved: float = 0.0) -> CandidateFit:
 
 
 def _chosen(*candidates: CandidateFit) -> Choice:
-    return choose([_tried("plain", PLAIN), *candidates], np.ones(1), FOLDS)
+    return choose([_tried("plain", PLAIN), *candidates], np.ones(1), FOLDS, 1)
 
 
 def _is_plain(choice: Choice) -> None:

@@ -128,7 +128,7 @@ def test_the_series_of_few_candidates_are_held() -> None:
 
     tracemalloc.start()
     try:
-        choice = choose(candidates(), np.ones(k), folds)
+        choice = choose(candidates(), np.ones(k), folds, 1)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -77,7 +77,9 @@ def off(dim: int, n: int) -> float:
     for seed in range(30):
         f, sample = bump(dim, n, seed)
         asked = integration(sx.data.integrands(f, sample), sample, np.full(2, float(n)))
-        residual = _directions.along_directions(asked.draws)[2].held.residual * asked.scale
+        shapes = _directions.shapes_of(asked.draws)
+        along = _directions.along_directions(asked.draws, shapes)[2]
+        residual = along.held.residual * asked.scale
         errors.append((residual.mean(axis=0) - truth()) / (residual.std(axis=0) / np.sqrt(n)))
     return float(np.mean(np.square(errors)))
 
@@ -85,14 +87,28 @@ def off(dim: int, n: int) -> float:
 def test_no_draw_is_in_the_covariance_that_it_is_used_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the mutant, whose covariance is that of all draws, is seen. A mean of 60 beyond 1.7: 1 in 1,000."""
 
-    def leaking(x, score, slopes, folds):
-        twice = np.concatenate([x, x]), np.concatenate([score, score])
-        return features(*twice, slopes, folds)[: len(x)]
+    class Leaking(_directions.Shape):
+        def __init__(self, draws, group, slopes=None):
+            super().__init__(draws, group, slopes)
+            self.covariance = np.corrcoef(draws.scaled[0].T)
 
     assert off(40, 240) < 1.7
-    features = _directions._features
-    monkeypatch.setattr(_directions, "_features", leaking)
+    monkeypatch.setattr(_directions, "Shape", Leaking)
     assert off(40, 240) > 1.7
+
+
+def test_the_direction_of_an_integrand_is_found_from_its_values() -> None:
+    """A combination, a coordinate's square and a prediction, from 300 points in 40 dimensions."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 40))
+    x = x / x.std(axis=0)
+    slopes = rng.normal(size=40) / 6
+    f = np.column_stack([x @ slopes, x[:, 2] ** 2, 1 / (1 + np.exp(-x @ slopes))])
+    found = _directions.gradients(x, f)
+    wanted = np.column_stack([slopes, np.eye(40)[2], slopes])
+    cosine = (found * wanted).sum(axis=0) / np.linalg.norm(found, axis=0)
+    cosine /= np.linalg.norm(wanted, axis=0)
+    assert (np.abs(cosine) > [1 - 1e-9, 1 - 1e-9, 1 - 1e-6]).all()
 
 
 def test_slopes_are_those_of_refitting_with_the_best_strength() -> None:

@@ -1,7 +1,5 @@
 """Candidates whose features are summed over the members of a vector."""
 
-from itertools import combinations_with_replacement
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 
 import steinax as sx
 from steinax.data import vectors_of
-from steinax.estimation._directions import Vector, _Shape
+from steinax.estimation._directions import Shape
 from steinax.estimation._draws import RealDraws
 from steinax.solvers import Regression, widened
 
@@ -46,77 +44,85 @@ SPREAD = np.exp(0.18) * np.mean(WIDTHS**2) * 39 / 40
 TRUTH = np.array([0.0, np.exp(0.045), 0.0, 0.0, SPREAD])
 
 
-def shape_of(sample: sx.Sample, degree: int, fold: int = 1) -> tuple[_Shape, RealDraws]:
-    f = np.asarray(sample.x[:, :1])
+def gaussian(seed: int, chains: int, length: int) -> sx.Sample:
+    """Draws of a Gaussian with the names of the hierarchy: there is no funnel to straighten."""
+    root = np.linalg.cholesky(0.8 * np.eye(42) + 0.2)
+    z = np.random.default_rng(seed).normal(size=(chains, length, 42))
+    return sx.Sample(z @ root.T, -z @ np.linalg.inv(root), NAMES)
+
+
+def shape_of(sample: sx.Sample, fold: int = 1) -> Shape:
+    f = np.asarray(sample.x[:, 9:10])
     draws = RealDraws(sample, f / f.std(), sx.CrossFit(4).boundaries(4, sample.length))
-    vectors = [Vector(draws, columns) for columns in draws.vectors]
-    return _Shape(draws, vectors, draws.folds[fold], degree), draws
+    assert draws.vectors
+    return Shape(draws, draws.folds[fold])
 
 
-def fields(shape: _Shape, g: int, degree: int):
-    """The fields whose Stein images the features are: functions of standardised coordinates, by vector."""
-    pairs = list(combinations_with_replacement(range(g), 2))
-    on_members = [lambda t, a: jnp.ones_like(t), lambda t, a: t]
-    on_members += [lambda t, a, i=i: a[i] + 0 * t for i in range(g)]
-    if degree == 2:
-        on_members += [lambda t, a: t**2]
-        on_members += [lambda t, a, i=i: a[i] * t for i in range(g)]
-        on_members += [lambda t, a, i=i, j=j: a[i] * a[j] + 0 * t for i, j in pairs]
-    found = []
-    for vector in shape.vectors:
-        weights, at = shape.weights(vector.members), vector.members
-        for h in on_members:
-            for w in weights.T:
-                found.append(
-                    lambda z, h=h, w=w, at=at: jnp.zeros_like(z).at[at].set(w * h(z[at], z[:g]))
-                )
-    for i in range(g):
-        scalars = [lambda z: 1.0, *(lambda z, j=j: z[j] for j in range(g))]
-        sums = []
-        for vector in shape.vectors:
-            weights, at = shape.weights(vector.members), vector.members
-            sums.append([lambda z, w=w, at=at: w @ z[at] for w in weights.T])
-            if degree == 2:
-                sums.append([lambda z, w=w, at=at: w @ z[at] ** 2 for w in weights.T])
-        scalars += [one for group in sums for one in group]
-        if degree == 2:
-            scalars += [lambda z, j=j, k=k: z[j] * z[k] for j, k in pairs]
-            for group in sums[::2]:
-                for j in range(g):
-                    scalars += [lambda z, j=j, one=one: z[j] * one(z) for one in group]
-        found += [lambda z, h=h, i=i: jnp.zeros_like(z).at[i].set(h(z)) for h in scalars]
-    return found
+def shaped(shape: Shape) -> dict[str, np.ndarray]:
+    """All features of a shape."""
+    own = np.array([0, 1, 5])
+    return {
+        "tied": shape.tied(2),
+        "linear": shape.tied(1, linear=True),
+        "powers": shape.powers[:, 0],
+        "mixed": shape.mixed(0, own, False),
+        "members": np.concatenate([shape.tied(1), shape.members(0, own, False)], axis=1),
+    }
 
 
 @pytest.mark.parametrize("degree", [1, 2])
 def test_features_are_stein_images(degree: int) -> None:
-    """Each is div phi + phi . s, by automatic differentiation of the field, so its mean is zero."""
-    shape, draws = shape_of(hierarchy(0, length=20), degree)
-    columns = shape.columns()
-    x, score = (np.asarray(array) for array in draws.scaled)
-    z, slope = (x - shape.mean) / shape.sd, score * shape.sd
-    wanted = fields(shape, 2, degree)
-    assert columns.shape[1] == shape.count == len(wanted)
+    """Each is div phi + phi . s of a field, by automatic differentiation of the basis."""
+    sample = hierarchy(0, length=20)
+    family = sx.Tied(degree).placed(NAMES, np.zeros(42), np.ones(42))
     with jax.enable_x64(True):
+        state = family.setup(sample.x, sample.score)
+        closed = family.feature_matrix(state, sample.x, sample.score)
         for row in (0, 50):
-            point, along = jnp.asarray(z[row]), jnp.asarray(slope[row])
-            images = [
-                jnp.trace(jax.jacobian(field)(point)) + field(point) @ along for field in wanted
-            ]
-            np.testing.assert_allclose(columns[row], images, rtol=1e-8, atol=1e-8)
+            x, score = jnp.asarray(sample.x[row]), jnp.asarray(sample.score[row])
+            images = sx.Langevin()(lambda z: family.basis(state, z), x, score)
+            order = np.argsort(np.asarray(images)), np.argsort(closed[row])
+            np.testing.assert_allclose(
+                closed[row][order[1]], np.asarray(images)[order[0]], rtol=1e-8, atol=1e-8
+            )
 
 
-def test_no_feature_depends_on_the_fold_it_is_averaged_over() -> None:
-    sample = hierarchy(1, length=20)
+@pytest.mark.parametrize("kind", ["tied", "linear", "powers", "mixed", "members"])
+def test_features_of_a_shape_have_mean_zero(kind: str) -> None:
+    """20,000 draws that shape nothing; of some 400 means one beyond 4.5 standard errors: 1 in 400."""
+    few, many = gaussian(0, 4, 50), gaussian(1, 1, 20_000)
+    parts = (
+        np.concatenate([a.reshape(1, -1, 42), b], axis=1)
+        for a, b in ((few.draws, many.draws), (few.scores, many.scores))
+    )
+    sample = sx.Sample(*parts, NAMES)
+    f = sample.x[:, 9:10]
+    draws = RealDraws(sample, f / f.std(), ((0, 200), (200, 20_200)))
+    assert draws.vectors
+    features = shaped(Shape(draws, (200, 20_200)))[kind]
+    z = features.mean(axis=0) / (features.std(axis=0) / np.sqrt(len(features)))
+    assert np.abs(z).max() < 4.5
+
+
+def test_no_feature_depends_on_the_draws_it_is_averaged_over() -> None:
+    """Features of the second chain, a fold, span the same if other draws of that chain move."""
+    sample = gaussian(1, 4, 160)
     moved = sample.draws.copy()
-    moved[1, :, 5] += 3.0  # the second fold is the second chain
+    moved[1, :30, 5] += 3.0
     other = sx.Sample(moved, sample.scores, NAMES)
-    shapes = [shape_of(each, 2)[0] for each in (sample, other)]
-    for vector in shapes[0].vectors:
-        weights = [shape.weights(vector.members) for shape in shapes]
-        np.testing.assert_allclose(*weights, rtol=1e-9, atol=1e-9)
-    weights = [shape_of(each, 2, fold=0)[0].weights(np.arange(2, 42)) for each in (sample, other)]
-    assert np.abs(weights[0] - weights[1]).max() > 0.01
+
+    def apart(fold: int) -> dict[str, float]:
+        before, after = (shaped(shape_of(each, fold)) for each in (sample, other))
+        found = {}
+        for kind, features in before.items():
+            a, b = (
+                each[30:] / np.linalg.norm(each[30:], axis=0) for each in (features, after[kind])
+            )
+            found[kind] = np.abs(b - a @ np.linalg.lstsq(a, b, rcond=None)[0]).max()
+        return found
+
+    assert max(apart(1).values()) < 1e-9
+    assert min(apart(0)[kind] for kind in ("tied", "powers", "mixed")) > 1e-6
 
 
 @pytest.mark.slow
@@ -159,13 +165,51 @@ def test_vectors_are_found_by_name() -> None:
     assert not any("Tied" in name for name in found.candidates.names)
 
 
-def test_columns_are_added_to_a_regression() -> None:
+@pytest.mark.parametrize("kernel", [False, True])
+def test_columns_are_added_to_a_regression(kernel: bool) -> None:
     rng = np.random.default_rng(4)
     x, f, folds = rng.normal(size=(60, 9)), rng.normal(size=(60, 2)), ((0, 20), (20, 60))
-    wide, whole = widened(Regression(x[:, :5]), x[:, 5:]), Regression(x)
+    matrix = np.exp(-((x[:, :1] - x[:, 0]) ** 2)) if kernel else None
+    wide = widened(Regression(x[:, :5], matrix), x[:, 5:])
+    whole = Regression(x, matrix)
     ours, theirs = (each.leave_out(f, folds) for each in (wide, whole))
     for field in ("residual", "intercepts", "variance"):
         np.testing.assert_allclose(getattr(ours, field), getattr(theirs, field), rtol=1e-9)
     assert (
         wide.sound and not widened(Regression(x[:, :5]), x[:, :5] @ rng.normal(size=(5, 1))).sound
     )
+
+
+def test_a_public_family_is_fitted_without_the_folds_it_is_used_on() -> None:
+    """Its state is that of the draws outside each fold, in units of the sample: as written out here."""
+    sample = hierarchy(5, length=60)
+    found = sx.estimate("mu", sample, sx.Tied(), split=sx.CrossFit(4), audit="off")
+    x, score, f = sample.x, sample.score, sample.x[:, 0]
+    family = sx.Tied().placed(NAMES, np.zeros(42), np.ones(42))
+    series = np.empty(240)
+    for fold in range(4):
+        inside = np.arange(240) // 60 == fold
+        state = family.setup(x[~inside], score[~inside])
+        columns = family.feature_matrix(state, x, score)
+        design = np.column_stack([np.ones(240), columns])
+        coefficients = np.linalg.lstsq(design[~inside], f[~inside], rcond=None)[0]
+        series[inside] = f[inside] - columns[inside] @ coefficients[1:]
+    np.testing.assert_allclose(found.value, [series.mean()], rtol=1e-6, atol=1e-9)
+
+
+def test_vectors_of_the_family_are_named_or_given() -> None:
+    sample = hierarchy(6, length=60)
+    named, given = (
+        sx.estimate("mu", sample, family, audit="off").value
+        for family in (sx.Tied(vectors=("theta",)), sx.Tied(vectors=(tuple(range(2, 42)),)))
+    )
+    np.testing.assert_allclose(named, given, rtol=1e-12)
+    with pytest.raises(ValueError, match="no vector is named 'phi': there are theta"):
+        sx.estimate("mu", sample, sx.Tied(vectors=("phi",)))
+    bare = sx.Sample(sample.draws, sample.scores, [f"a{i}" for i in range(42)])
+    with pytest.raises(ValueError, match="name the columns so"):
+        sx.estimate(bare.draws[..., 0], bare, sx.Tied())
+    with pytest.raises(ValueError, match="degree 1 or 2"):
+        sx.Tied(3)
+    with pytest.raises(ValueError, match="operator=Langevin"):
+        sx.Tied(operator=sx.ScalarLangevin())

@@ -3,6 +3,7 @@
 from ._compiled import compiled as compiled, variables_asked as variables_asked
 from ._coordinates import (
     DRAWS_PER_DIM as DRAWS_PER_DIM,
+    DRAWS_PER_SCORE as DRAWS_PER_SCORE,
     AffineMap,
     FunnelMap,
     autocorrelation_of as autocorrelation_of,

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -159,10 +158,12 @@ def covariance_of(x: Points, score: Points) -> tuple[np.ndarray, np.ndarray]:
     True
     """
     x, score = np.asarray(x, np.float64), np.asarray(score, np.float64)
-    unit = np.sqrt(x.std(axis=0) / score.std(axis=0))
+    spreads = (np.where(each > 0, each, 1.0) for each in (x.std(axis=0), score.std(axis=0)))
+    unit = np.sqrt(np.divide(*spreads))
     z, slope = (x - x.mean(axis=0)) / unit, (score - score.mean(axis=0)) * unit
     if len(x) < DRAWS_PER_SCORE * x.shape[1]:
-        covariance = np.diag(z.std(axis=0) / slope.std(axis=0))
+        steep = slope.std(axis=0)
+        covariance = np.diag(z.std(axis=0) / np.where(steep > 0, steep, 1.0))
     else:
         values, vectors = np.linalg.eigh(slope.T @ slope)
         root = np.sqrt(np.maximum(values, 1e-12 * values.max()))
@@ -344,19 +345,20 @@ class FunnelMap(eqx.Module):
 
     def __call__(self, x: Points, score: Points) -> tuple[AnyArray, AnyArray]:
         """Transform draws and scores to the new coordinates, the driver first."""
+        xp = namespace(x)
         others = np.delete(np.arange(x.shape[1]), self.driver)
         x, score = (x - self.shift) / self.scale, score * self.scale
         t, slope = x[:, self.driver], score[:, self.driver]
-        y = jnp.linalg.solve(self.mix, x[:, others].T).T - self.middle
+        y = xp.linalg.solve(self.mix, x[:, others].T).T - self.middle
         s = score[:, others] @ self.mix
-        decay = jnp.exp(-self.rate * t)[:, None]
+        decay = xp.exp(-self.rate * t)[:, None]
         precision = 1 - self.share + self.share * decay
         widening = 0.5 * self.rate * self.share * decay / precision
-        slope = slope + jnp.sum(widening * (1 + s * y), axis=1)
-        inverse_width = jnp.sqrt(precision)
+        slope = slope + xp.sum(widening * (1 + s * y), axis=1)
+        inverse_width = xp.sqrt(precision)
         return (
-            jnp.concatenate([t[:, None], y * inverse_width], axis=1),
-            jnp.concatenate([slope[:, None], s / inverse_width], axis=1),
+            xp.concat([t[:, None], y * inverse_width], axis=1),
+            xp.concat([slope[:, None], s / inverse_width], axis=1),
         )
 
 

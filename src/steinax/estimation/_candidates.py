@@ -51,8 +51,9 @@ DEGREE = 3  # the highest degree of a polynomial
 OPERATIONS = 4e10
 NUMBERS = 10**8
 
-# Vectors of at least MEMBERS columns share the coefficients of features: see `tied`.
-MEMBERS = 8
+# The most coefficients per draw of a quadratic polynomial with a penalty, from DIMENSIONS on: with more of
+# them, it learns a small part of each (python -m benchmarks.applied).
+QUADRATICS = 5
 
 # Penalties, in units of the kernel's median variance. Smaller ones are lost in rounding errors.
 PENALTIES = tuple(10.0**-power for power in range(0, 13, 2))

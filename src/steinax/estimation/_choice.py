@@ -9,6 +9,7 @@ import numpy as np
 
 from .._show import html_table
 from .._types import AnyArray
+from ..chains import chain_statistics
 from ..citing import references_of
 from ..solvers import Folds, HeldOut, moves
 from ._candidates import (
@@ -124,16 +125,20 @@ class Choice:
         return Candidates(left, self.mixture, names, papers)
 
 
-def choose(tried: Iterable[CandidateFit], autocorrelation: AnyArray, folds: Folds) -> Choice:
+def choose(
+    tried: Iterable[CandidateFit], autocorrelation: AnyArray, folds: Folds, chains: int
+) -> Choice:
     """Mix the candidates of least held-out variance for each integrand.
 
     Plain Monte Carlo alone is chosen unless the mixture is clearly better, judged by its whole variance:
-    that of its residuals, of the moves of its fits and of the disagreement between candidates.
+    that of its residuals, of the moves of its fits and of the disagreement between candidates. Both are
+    variances of averages over chains: NUTS draws are often antithetic, and residuals need not be.
 
     Args:
         tried: the candidates; the first is plain Monte Carlo.
         autocorrelation: draws per independent draw, (k,).
         folds: the start and stop of each fold.
+        chains: the number of chains, one after the other among the draws.
     """
     fits = iter(tried)
     pool = Pool(next(fits), autocorrelation, folds)
@@ -148,16 +153,22 @@ def choose(tried: Iterable[CandidateFit], autocorrelation: AnyArray, folds: Fold
     residual, variance, errors = held.residual, np.array(pool.variance), np.array(pool.error)
     unstable = (np.einsum("kj,kjb->kb", weights, pool.moved) ** 2).sum(axis=1)
     unstable += held.excess * pool.per_draw
-    mixture_variance = residual.var(axis=0) * pool.per_draw + unstable
+    mixture_variance = _of_average(residual, pool.per_draw, chains) + unstable
     apart = _disagreement(np.array(pool.mean) - residual.mean(axis=0), errors, mixture_variance)
     clearly = 1 - MARGIN / np.sqrt(len(residual))
-    plain = mixture_variance + apart > clearly * errors[0]
+    plain = mixture_variance + apart > clearly * _of_average(pool.plain, pool.per_draw, chains)
     plain |= pool.least.min(axis=1) >= clearly * variance[0]
     mixture[:, plain] = np.eye(len(mixture))[:, :1]
     residual[:, plain] = pool.plain[:, plain]
     unseen = np.where(plain, 0.0, unstable + apart)
     held = replace(held, residual=residual, unseen=unseen)
     return Choice(pool.candidates, variance, np.array(pool.usable), mixture, held)
+
+
+def _of_average(series: np.ndarray, per_draw: np.ndarray, chains: int) -> np.ndarray:
+    """The variance of the average of a series over chains, (k,); from its spread if chains are short."""
+    error = chain_statistics(series.reshape(chains, -1, series.shape[1])).mcse
+    return np.where(np.isfinite(error), error**2, series.var(axis=0) * per_draw)
 
 
 class Pool:

@@ -1,13 +1,14 @@
 """Candidates for many dimensions: functions of single coordinates, of one direction, or tied over vectors."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import pairwise
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermevander
 
-from ..data import DRAWS_PER_DIM
+from ..data import DRAWS_PER_DIM, DRAWS_PER_SCORE, covariance_of
+from ..families import member_weights, outside, tied_features
 from ..kernels import Directional
 from ..solvers import (
     CrossFitted,
@@ -18,14 +19,26 @@ from ..solvers import (
     moments,
     widened,
 )
-from ._candidates import DIRECTIONAL, Candidate, polynomial
+from ._candidates import DIRECTIONAL, OPERATIONS, Candidate, polynomial
 from ._draws import LANGEVIN, CandidateFit, RealDraws, side_by_side
 
 STRENGTHS = 10.0 ** np.arange(
     -3.0, 1.5, 0.5
 )  # ridge penalties, relative to the median squared score
 POWERS = (0, 1, 2, 3)  # of the coordinate along the direction
-FLOOR = 1e-12  # added to the variances of coordinates, which are 1 on all draws
+GROUPS = 8  # of folds: directions and covariances are computed outside of each
+LINK = 5  # the degree of the polynomial of one coordinate that an integrand is compared with
+EXACT = 1e-6  # share of the variance left by it: the integrand is such a polynomial
+SINGLE = 0.1  # the most that it may leave for Gauss-Newton steps to be used
+CLEARLY = (
+    0.8  # times what the linear guess, or the step before, leaves: other directions must get below
+)
+STEPPED = 120  # the most dimensions for Gauss-Newton steps, which cost MOST_STEPS regressions an integrand
+MOST_STEPS, ROWS_PER_STEP = 8, 4
+CONSTANT = (
+    1e-8  # the standard deviation of a coordinate outside a group: with less it does not move there
+)
+RIDGE = 1e-12  # of least squares for directions, relative to the mean square
 TOGETHER = 64  # integrands fitted at a time, each with its own columns
 # The most draws for a kernel along a direction: each integrand needs its own factorisation.
 DRAWS = 500
@@ -72,20 +85,15 @@ def _powers(x: np.ndarray, along: np.ndarray, spread: np.ndarray, degree: int) -
     return np.concatenate([along, *powers], axis=1)
 
 
-def along_directions(draws: RealDraws) -> list[CandidateFit]:
+def along_directions(draws: RealDraws, shapes: Sequence["Shape"]) -> list[CandidateFit]:
     r"""Fit powers of the coordinate along each integrand's own direction, the lowest power first.
 
-    A ridge regression on all folds but one gives $b$, and the control variates on that fold are
-    $\operatorname{div} u + u \cdot s$ of $u = (a^\top x)^j\, b$ for $j = 0, 1, \ldots$, with $a =
-    \Sigma^{-1} b$ and $\Sigma$ the covariance of all folds but that one: for a Gaussian, functions of one
-    combination of the coordinates. There are few coefficients, and no draw influences the direction
-    that it is used with, which would bias the averages.
+    With $a$ a direction, the control variates are $\operatorname{div} u + u \cdot s$ of $u =
+    (a^\top x)^j\, b$ for $j = 0, 1, \ldots$, with $b = S a$ and $S$ the covariance: for a Gaussian, functions
+    of one combination of the coordinates. There are few coefficients, and no draw influences the direction
+    and the covariance that it is used with, which would bias the averages.
     """
-    (x, score), f, folds = draws.scaled, draws.f, draws.folds
-    x = x - x.mean(axis=0)
-    size = float(np.median((score**2).sum(axis=1)))
-    slopes = _slopes(score, f, STRENGTHS * size, folds)
-    features = _features(x, score, slopes, folds)
+    features = np.concatenate([shape.powers for shape in shapes])
     return [_fit_powers(draws, power, features[..., : power + 1]) for power in POWERS]
 
 
@@ -131,24 +139,66 @@ def _fit_powers(draws: RealDraws, power: int, features: np.ndarray) -> Candidate
     return side_by_side(fits)
 
 
-def _features(x: np.ndarray, score: np.ndarray, slopes: np.ndarray, folds: Folds) -> np.ndarray:
-    """Compute the features of all powers on every draw, with the directions of its fold, (n, k, p)."""
-    n, dim = x.shape
-    least = min(n - (stop - start) for start, stop in folds)
-    moments = x.T @ x if least >= DRAWS_PER_DIM * dim else None
-    columns = np.empty((n, slopes.shape[2], len(POWERS)))
-    for (start, stop), push in zip(folds, slopes, strict=True):
-        inside, train = x[start:stop], n - (stop - start)
-        along = push
-        if moments is not None:
-            spread = (moments - inside.T @ inside) / train + FLOOR * np.eye(dim)
-            along = np.linalg.solve(spread, push)
-        length = np.sqrt(np.maximum((along * push).sum(axis=0), np.finfo(float).tiny))
-        place, pushed = inside @ along / length, score[start:stop] @ push / length
-        for j in POWERS:
-            slope = j * place ** (j - 1) if j else 0.0
-            columns[start:stop, :, j] = place**j * pushed + slope
-    return columns
+def gradients(x: np.ndarray, f: np.ndarray) -> np.ndarray:
+    r"""Find directions $a$ such that each integrand is nearly a function of $a^\top x$, (d, k).
+
+    The first guesses are the coefficients of a linear regression, and the single coordinates that the
+    integrand, or its spread, depends on most. Gauss-Newton steps improve the best of these, if the integrand
+    is then nearly a polynomial of it: a prediction, or the square of a combination of coordinates.
+
+    Args:
+        x: coordinates of variance 1, (n, d).
+        f: integrands, (n, k).
+    """
+    x, f = x - x.mean(axis=0), f - f.mean(axis=0)
+    linear = _least_squares(x, f)
+    single = (np.abs((x**p - (x**p).mean(axis=0)).T @ f).argmax(axis=0) for p in (1, 2))
+    guesses = [linear, *(np.eye(x.shape[1])[:, at] for at in single)]
+    left = np.array([_link(x @ guess, f)[0] for guess in guesses])
+    best = np.where(left.min(axis=0) < CLEARLY * left[0], left.argmin(axis=0), 0)
+    along = np.take_along_axis(np.stack(guesses), best[None, None], axis=0)[0]
+    if x.shape[1] > STEPPED:
+        return along
+    part = slice(None, None, max(len(x) // (ROWS_PER_STEP * x.shape[1] + 50), 1))
+    for i in np.flatnonzero(left.min(axis=0) > EXACT):
+        along[:, i] = _stepped(x[part], f[part, i : i + 1], along[:, i])
+    return along
+
+
+def _least_squares(x: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Solve normal equations, with a ridge as small as rounding errors."""
+    moments = x.T @ x
+    return np.linalg.solve(
+        moments + RIDGE * np.trace(moments) / len(moments) * np.eye(len(moments)), x.T @ f
+    )
+
+
+def _stepped(x: np.ndarray, f: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Improve the direction of one integrand by Gauss-Newton steps; the start if they do not get far."""
+    along, best, least = start, start, np.inf
+    for _ in range(MOST_STEPS):
+        left, residual, slope = _link((x @ along)[:, None], f)
+        if not left[0] < CLEARLY * least:
+            break
+        best, least = along, left[0]
+        step = _least_squares(slope * x, residual)[:, 0]
+        along = along / (x @ along).std() + step
+    return best if least < SINGLE else start
+
+
+def _link(u: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fit a polynomial of one coordinate, (n, k), to each integrand.
+
+    Returns:
+        The share of the variance that is left (k,), residuals and slopes by the standardised coordinate.
+    """
+    size = u.std(axis=0)
+    powers = hermevander(u / np.where(size > 0, size, 1.0), LINK).swapaxes(0, 1)
+    fit = np.linalg.pinv(powers, rcond=1e-10) @ f.T[..., None]
+    residual = f - (powers @ fit)[..., 0].T
+    slope = (powers[..., :-1] @ (np.arange(1, LINK + 1)[:, None] * fit[:, 1:]))[..., 0].T
+    spread = f.var(axis=0)
+    return residual.var(axis=0) / np.where(spread > 0, spread, 1.0), residual, slope
 
 
 def bent(draws: RealDraws, along: list[CandidateFit]) -> np.ndarray:
@@ -195,224 +245,195 @@ def _not_fitted(draws: RealDraws, candidate: Candidate, column: np.ndarray) -> C
     return draws.tried(candidate, HeldOut(column, "", intercepts, unknown, draws.folds))
 
 
-GLOBALS = 6  # the most coordinates outside of vectors that features depend on
 ROWS_PER_COLUMN = 10  # of the features of second degree: with fewer, only those of first degree
 OWN = 2  # members that an integrand has features of its own for
-WORTH = 0.2  # of the least variance so far: the most that these may leave, in sample
+STRONG, DEVIATIONS = 0.2, 4.0  # the least correlation with these, also in standard deviations
+PARTNERS = 2  # the most members of other vectors, of the same index, beside each
+WORTH = 1.2  # times the least variance so far: the most that its own features may leave, judged in sample
 
 
-def tied(draws: RealDraws, best: np.ndarray) -> Iterator[CandidateFit]:
-    r"""Fit features whose coefficients are shared by all members of a vector.
+def shapes_of(draws: RealDraws) -> list["Shape"]:
+    """What shapes features, computed outside of each of at most `GROUPS` groups of folds."""
+    folds = draws.folds
+    edges = np.linspace(0, len(folds), min(GROUPS, len(folds)) + 1).astype(int)
+    groups = [(folds[i][0], folds[j - 1][1]) for i, j in pairwise(edges)]
+    widest = max(stop - start for start, stop in groups)
+    full = draws.size - widest >= DRAWS_PER_SCORE * draws.dim
+    if full and GROUPS * 20.0 * draws.dim**3 <= OPERATIONS:
+        return [Shape(draws, group) for group in groups]
+    size = float(np.median((draws.scaled[1] ** 2).sum(axis=1)))
+    slopes = _slopes(draws.scaled[1], draws.f, STRENGTHS * size, tuple(groups))
+    return [Shape(draws, group, slope) for group, slope in zip(groups, slopes, strict=True)]
 
-    With $z_j$ the members of a vector such as `theta[0]`, `theta[1]`, ..., $g$ the coordinates outside of
-    vectors and $w_j$ fixed weights, $\sum_j w_j [h(z_j, g) s_j + \partial h / \partial z_j]$ has mean zero
-    whatever the target is. Their number does not grow with the length of the vector. The functions $h$ are
-    low powers of the member and of $g$, and the weights are powers of the member's mean and of the
-    logarithm of its standard deviation, so that they need nothing but the names of the columns. The same
-    functions, and averages over members, multiply the scores of $g$.
 
-    Means and standard deviations are those outside the fold: with those of all draws the averages would be
-    biased. The second candidate adds features of the members that an integrand is most correlated with, if
-    little of it is then left in sample.
+def tied(draws: RealDraws, shapes: list["Shape"], best: np.ndarray) -> Iterator[CandidateFit]:
+    """Fit features whose coefficients are shared by all members of a vector, those of `families.Tied`.
+
+    Further candidates add a linear polynomial of all coordinates, and features of the coordinates that an
+    integrand depends on most. What shapes the features of a draw is computed without it and its
+    neighbours: with means and standard deviations of all draws the averages would be biased.
 
     Args:
         draws: all draws.
+        shapes: of all groups of folds.
         best: the least variance of each integrand with any other candidate, (k,).
     """
-    vectors = [Vector(draws, columns) for columns in draws.vectors]
-    size = _Shape(draws, vectors, draws.folds[0], 2).count
-    degree = 2 if ROWS_PER_COLUMN * size <= draws.train else 1
-    shapes = [_Shape(draws, vectors, fold, degree) for fold in draws.folds]
-    if 2 * shapes[0].count > draws.train:
-        return
-    regressions = [Regression(shape.columns()[shape.order]) for shape in shapes]
-    if not all(regression.sound for regression in regressions):
-        return
-    held = CrossFitted(tuple(regressions), draws.folds, draw=draws.draw).leave_out(draws.f)
-    shared = draws.tried(Candidate(f"Tied({degree})"), held)
-    yield shared
-    best = np.minimum(best, shared.open_variance)
-    members = [shape.closest(draws.f) for shape in shapes]
-    left = [
-        _left_by_own(draws.f[:, i], shapes[0], own, regressions[0])
-        for i, own in enumerate(members[0])
-    ]
-    yield side_by_side(
-        [
-            _with_own(draws, i, shapes, members, regressions if left[i] < WORTH * best[i] else None)
-            for i in range(draws.f.shape[1])
-        ]
-    )
+    degree = 2 if ROWS_PER_COLUMN * shapes[0].tied(2).shape[1] <= draws.train else 1
+    name = f"Tied({degree})" if draws.vectors else ""
+    for linear in (False, True):
+        columns = np.concatenate([shape.tied(degree, linear) for shape in shapes])
+        if 2 * columns.shape[1] > draws.train:
+            return
+        regression = Regression(columns)
+        title = " + ".join(filter(None, [polynomial(1) if linear else "", name]))
+        if regression.sound and columns.shape[1] and (name or not linear):
+            fit = draws.tried(Candidate(title), draws.leave_out(regression))
+            best = np.minimum(best, fit.open_variance)
+            yield fit
+        if regression.sound:
+            fit = _with_own(draws, shapes, regression, title, best, linear)
+            best = np.minimum(best, fit.open_variance)
+            yield fit
 
 
-def _left_by_own(
-    f: np.ndarray, shape: "_Shape", members: np.ndarray, regression: Regression
-) -> float:
-    """The variance that shared features and those of its own members leave of an integrand, in sample."""
-    basis = widened(regression, shape.own(members)[shape.order]).basis
-    rows = f[shape.order]
-    return float(np.mean((rows - basis @ (basis.T @ rows)) ** 2))
+def globals_of(draws: RealDraws) -> np.ndarray:
+    """The first coordinates outside of vectors; none without vectors."""
+    return outside(draws.vectors, draws.dim) if draws.vectors else np.zeros(0, int)
+
+
+def own_coordinates(draws: RealDraws, f: np.ndarray) -> np.ndarray:
+    """The coordinates outside of vectors, the members that an integrand depends on, and their partners.
+
+    Members of other vectors with the same index are partners: a slope and an intercept of one group.
+    """
+    x, alone = draws.scaled[0], globals_of(draws)
+    strength = np.abs((f - f.mean()) @ x) / len(x)
+    strength[alone] = 0.0
+    first = np.argsort(-strength, kind="stable")[:OWN]
+    found = [*alone]
+    for member in first[strength[first] > max(STRONG, DEVIATIONS / np.sqrt(len(x)))]:
+        found.append(member)
+        own = next((each for each in draws.vectors if member in each), np.array([member]))
+        at = int(np.flatnonzero(own == member)[0])
+        others = [each for each in draws.vectors if len(each) == len(own) and each is not own]
+        found += [each[at] for each in others[:PARTNERS]]
+    return np.array(list(dict.fromkeys(found)), int)
 
 
 def _with_own(
     draws: RealDraws,
-    i: int,
-    shapes: list["_Shape"],
-    members: list[np.ndarray],
-    regressions: list[Regression] | None,
+    shapes: list["Shape"],
+    shared: Regression,
+    title: str,
+    best: np.ndarray,
+    linear: bool,
 ) -> CandidateFit:
-    """Fit an integrand to the shared features and those of its own members.
+    """Fit each integrand to shared features and those of its own coordinates.
 
-    The integrand may not use it if columns are linearly dependent.
+    It is done where these are expected to leave less than other candidates, and columns are independent.
 
     Args:
         draws: all draws.
-        i: the integrand.
-        shapes: of each fold.
-        members: the integrands' own members by fold, (k, own) each.
-        regressions: on the shared features, one for each fold; None to fit nothing.
+        shapes: of all groups of folds.
+        shared: the regression on shared features.
+        title: the name of these.
+        best: the least variance of each integrand with any other candidate, (k,).
+        linear: whether all scores are among the shared features.
     """
-    column = draws.f[:, i : i + 1]
-    candidate = Candidate(f"Tied({shapes[0].degree}) and its own members", own=True)
-    if regressions is None:
-        return _not_fitted(draws, candidate, column)
-    wide = tuple(
-        widened(regression, shape.own(own[i])[shape.order])
-        for regression, shape, own in zip(regressions, shapes, members, strict=True)
-    )
-    if not all(regression.sound for regression in wide):
-        return _not_fitted(draws, candidate, column)
-    held = CrossFitted(wide, draws.folds, draw=draws.draw).leave_out(column)
-    return draws.tried(candidate, held)
+    title = f"{title} and its own coordinates" if title else "its own coordinates"
+    candidate, fits = Candidate(title, own=True), []
+    for i, column in enumerate(draws.f.T[..., None]):
+        at, tried = own_coordinates(draws, column[:, 0]), []
+        for kind in (Shape.mixed, Shape.members):
+            own = np.concatenate([kind(shape, i, at, linear) for shape in shapes])
+            if not own.shape[1]:
+                continue
+            wide = widened(shared, own)
+            spare = max(1 - wide.basis.shape[1] / len(column), 0.1)
+            left = np.mean((column - wide.basis @ (wide.basis.T @ column)) ** 2) / spare**2
+            tried.append((left if wide.sound else np.inf, wide))
+        left, wide = min(tried, key=lambda pair: pair[0])
+        if left < WORTH * best[i]:
+            held = wide.leave_out(column, draws.folds, draw=draws.draw)
+            fits.append(draws.tried(candidate, held))
+        else:
+            fits.append(_not_fitted(draws, candidate, column))
+    return side_by_side(fits)
 
 
-@dataclass(frozen=True)
-class Vector:
-    """The members of a vector: coordinates and scores on all rows, (rows, member), and their products."""
+class Shape:
+    """What shapes the features of the rows of a group of folds, computed from all other rows.
 
-    draws: RealDraws
-    members: np.ndarray
+    Coordinates are scaled by all draws, as if they had other units. Linear combinations of features do not
+    depend on units and origins, except of those that are summed over members: these are standardised by the
+    other rows.
+
+    Args:
+        draws: all draws.
+        group: where the group starts and stops.
+        slopes: the directions of all integrands, if there are too few rows for a covariance, (d, k).
+    """
+
+    def __init__(self, draws: RealDraws, group: tuple[int, int], slopes: np.ndarray | None = None):
+        (x, score), rows = draws.scaled, slice(*group)
+        others = np.r_[0 : group[0], group[1] : draws.size]
+        self.x, self.score, outside = x[rows], score[rows], x[others]
+        self.mean, sd = outside.mean(axis=0), outside.std(axis=0)
+        self.sd = np.where(sd > CONSTANT, sd, 1.0)
+        self.frame, self.vectors, self.alone = draws.frame, draws.vectors, globals_of(draws)
+        self.covariance: np.ndarray | None = None
+        if slopes is None:
+            self.covariance = covariance_of(outside, score[others])[1]
+        self.along = gradients(outside, draws.f[others]) if slopes is None else slopes
+
+    def times(self, along: np.ndarray) -> np.ndarray:
+        """Multiply directions, (d, count), by the covariance; it is 1 if it is not known."""
+        return along if self.covariance is None else self.covariance @ along
 
     @cached_property
-    def x(self) -> np.ndarray:
-        """The coordinates, centred and of variance 1 on all rows."""
-        return np.asarray(self.draws.scaled[0])[:, self.members]
+    def powers(self) -> np.ndarray:
+        """The features of powers along the direction of each integrand, (rows, k, power)."""
+        push = self.times(self.along)
+        length = np.sqrt(np.maximum((self.along * push).sum(axis=0), np.finfo(float).tiny))
+        place, pushed = self.x @ self.along / length, self.score @ push / length
+        powers = [place**j * pushed + (j * place ** (j - 1) if j else 0.0) for j in POWERS]
+        return np.stack(powers, axis=-1)
 
-    @cached_property
-    def score(self) -> np.ndarray:
-        """Their scores."""
-        return np.asarray(self.draws.scaled[1])[:, self.members]
+    def tied(self, degree: int, linear: bool = False) -> np.ndarray:
+        """The features of `Tied`, (rows, count); `linear` to have the scores of all coordinates too."""
+        mean = self.frame.shift + self.frame.scale * self.mean
+        width = np.log(self.frame.scale * self.sd)
+        weights = [member_weights(mean[at], width[at]) for at in self.vectors]
+        z, push = (self.x - self.mean) / self.sd, self.score * self.sd
+        found = tied_features(z, push, self.vectors, weights, self.alone, degree, scores=not linear)
+        first = self.score if linear else self.score[:, :0]
+        return np.concatenate([first, *found], axis=1)
 
-    @cached_property
-    def products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The coordinates times the scores, their squares times the scores, and their squares."""
-        square = self.x**2
-        return self.x * self.score, square * self.score, square
+    def mixed(self, i: int, at: np.ndarray, linear: bool) -> np.ndarray:
+        """Features of products of some coordinates, along covariances, and of an integrand's direction.
 
-    def sums(self, weights: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Sum fields over the members, standardised by a mean and sd: (rows, weight) each.
+        Args:
+            i: the integrand.
+            at: the coordinates.
+            linear: leave out features that are sums of scores.
 
         Returns:
-            The features of the fields 1, z and z^2, and the weighted sums of z and of z^2.
+            The features, (rows, count).
         """
-        once, twice, square = self.products
-        narrow = weights / sd[:, None]
-        shifted = mean[:, None] * narrow
-        z = self.x @ narrow - shifted.sum(axis=0)
-        constant = self.score @ (sd[:, None] * weights)
-        linear = once @ weights - self.score @ (mean[:, None] * weights) + weights.sum(axis=0)
-        quadratic = twice @ narrow - 2 * once @ shifted + self.score @ (mean[:, None] * shifted)
-        narrower, rest = narrow / sd[:, None], shifted / sd[:, None]
-        squares = square @ narrower - 2 * self.x @ rest + (mean[:, None] * rest).sum(axis=0)
-        return constant, linear, quadratic + 2 * z, z, squares
+        along = self.times(1.0 * (np.arange(len(self.mean))[:, None] == at))
+        place, push = self.x[:, at], self.score @ along
+        products = place[:, :, None] * push[:, None] + along[at]
+        found = [products.reshape(len(place), -1), self.powers[:, i, linear:]]
+        return np.concatenate(found if linear else [push, *found], axis=1)
 
-
-class _Shape:
-    """Features shaped by the draws outside a fold.
-
-    Args:
-        draws: all draws.
-        vectors: with their members.
-        fold: where the fold starts and stops.
-        degree: 1 or 2, of the functions of members and other coordinates.
-    """
-
-    def __init__(self, draws: RealDraws, vectors: list[Vector], fold: tuple[int, int], degree: int):
-        self.x, self.score = (np.asarray(array) for array in draws.scaled)
-        self.others = np.r_[0 : fold[0], fold[1] : draws.size]
-        self.order = np.r_[fold[0] : fold[1], self.others]
-        outside = self.x[self.others]
-        self.mean, self.sd = outside.mean(axis=0), outside.std(axis=0)
-        self.vectors, self.degree = vectors, degree
-        self.members = np.concatenate([vector.members for vector in vectors])
-        alone = np.setdiff1d(np.arange(draws.dim), self.members)[:GLOBALS]
-        self.g = (self.x[:, alone] - self.mean[alone]) / self.sd[alone]
-        self.slope = self.score[:, alone] * self.sd[alone]
-        self.pairs = list(combinations_with_replacement(range(len(alone)), 2))
-        frame = draws.frame
-        self.shift, self.scale = np.asarray(frame.shift), np.asarray(frame.scale)
-
-    @property
-    def count(self) -> int:
-        """The number of columns."""
-        g, pairs, v = len(self.g[0]), len(self.pairs), len(self.vectors)
-        if self.degree == 1:
-            return v * 6 * (2 + g) + g * (1 + g + 6 * v)
-        return v * 3 * (3 + 2 * g + pairs) + g * (1 + g + pairs + 3 * v * (2 + g))
-
-    def weights(self, members: np.ndarray) -> np.ndarray:
-        """The weights of the members: powers of their means and log standard deviations, (member, q)."""
-        mean = self.shift[members] + self.scale[members] * self.mean[members]
-        sd = np.log(self.scale[members] * self.sd[members])
-        a, b = ((each - each.mean()) / max(each.std(), 1e-12) for each in (mean, sd))
-        powers = [np.ones(len(members)), a, b]
-        if self.degree == 1:
-            powers += [a * b, a**2 - 1, b**2 - 1]
-        return np.stack(powers, axis=1) / np.sqrt(len(members))
-
-    def columns(self) -> np.ndarray:
-        """All features on all rows, (rows, count)."""
-        g, slope, found = self.g, self.slope, []
-        fields: list[np.ndarray] = []
-        for vector in self.vectors:
-            at = vector.members
-            constant, linear, quadratic, z, squares = vector.sums(
-                self.weights(at), self.mean[at], self.sd[at]
-            )
-            found += [constant, linear, *(each[:, None] * constant for each in g.T)]
-            fields.append(z)
-            if self.degree == 2:
-                found += [quadratic, *(each[:, None] * linear for each in g.T)]
-                found += [(g[:, i] * g[:, j])[:, None] * constant for i, j in self.pairs]
-                fields.append(squares)
-        for i, push in enumerate(slope.T):
-            along = push[:, None]
-            found += [along, g * along + np.eye(g.shape[1])[i]]
-            found += [field * along for field in fields]
-            if self.degree == 2:
-                for j, k in self.pairs:
-                    bend = (j == i) * g[:, k] + (k == i) * g[:, j]
-                    found.append((g[:, j] * g[:, k] * push + bend)[:, None])
-                for field in fields[::2]:
-                    found += [
-                        field * ((g[:, j] * push) + (j == i))[:, None] for j in range(g.shape[1])
-                    ]
+    def members(self, i: int, at: np.ndarray, linear: bool) -> np.ndarray:
+        """Features of single members, and of their products with the coordinates outside of vectors."""
+        found = [self.score[:, :0]]
+        for j in np.setdiff1d(at, self.alone):
+            z, push = self.x[:, [j]], self.score[:, [j]]
+            powers = [push, z * push + 1, z**2 * push + 2 * z, z**3 * push + 3 * z**2]
+            found += powers[linear:]
+            for each in self.alone:
+                g, slope = self.x[:, [each]], self.score[:, [each]]
+                found += [g * push, g * (z * push + 1), z * slope]
         return np.concatenate(found, axis=1)
-
-    def closest(self, f: np.ndarray) -> np.ndarray:
-        """The members that each integrand is most correlated with outside the fold, (k, own)."""
-        centred = f[self.others] - f[self.others].mean(axis=0)
-        strength = np.abs(centred.T @ self.x[self.others]) / self.sd
-        return self.members[np.argsort(strength[:, self.members], axis=1)[:, -OWN:]]
-
-    def own(self, members: np.ndarray) -> np.ndarray:
-        """Features of single members, (rows, count)."""
-        found = []
-        for j in members:
-            z = (self.x[:, j] - self.mean[j]) / self.sd[j]
-            push = self.score[:, j] * self.sd[j]
-            square = z * z
-            found += [push, z * push + 1, square * push + 2 * z, z * square * push + 3 * square]
-            for each, slope in zip(self.g.T, self.slope.T, strict=True):
-                found += [each * push, each * (z * push + 1), z * slope]
-        return np.stack(found, axis=1)

@@ -27,7 +27,7 @@ from ..data import (
     standardise,
     vectors_of,
 )
-from ..families import AbstractLinearFamily, KernelTranslates, Polynomial
+from ..families import MEMBERS, AbstractLinearFamily, KernelTranslates, Polynomial
 from ..kernels import (
     AbstractKernel,
     CoordinatePairs,
@@ -57,7 +57,6 @@ from ._candidates import (
     FOLDS,
     KEPT_MATRICES,
     LEAST,
-    MEMBERS,
     MULTIQUADRIC,
     NARROWEST,
     OF_PAIRS,
@@ -440,6 +439,7 @@ class RealDraws(AbstractDraws):
         # the original coordinates, each of variance 1
         self.frame = standardise(seen, False, weights)
         self.scaled = self.frame(x, score)
+        # a straightened funnel mixes the columns
         self.vectors = () if self.straightened else vectors_of(sample.names, MEMBERS)
         self.x, self.score = standardise(seen, whiten, weights)(x, score)
         self.median = float(MedianHeuristic()(self.x)) or 1.0  # 1 if most draws are equal

@@ -34,6 +34,7 @@ from ._candidates import (
     PENALTIES,
     PERFECT,
     POLYNOMIAL_PENALTIES,
+    QUADRATICS,
     ROUGH,
     SEVERAL_DIMENSIONS,
     SHORT,
@@ -56,7 +57,14 @@ from ._candidates import (
     train_size,
 )
 from ._choice import Choice, choose
-from ._directions import along_directions, bent, directional, of_each_dimension, tied
+from ._directions import (
+    along_directions,
+    bent,
+    directional,
+    of_each_dimension,
+    shapes_of,
+    tied,
+)
 from ._draws import AbstractDraws, CandidateFit, RealDraws, SpaceDraws, for_those, integration
 
 # A length-scale, the integrands that asked for it, and the least variance of each with it.
@@ -79,6 +87,12 @@ def candidate_fits(draws: AbstractDraws) -> Iterator[CandidateFit]:
     if draws.draw_folds[-1][1] < 2 * len(draws.folds):
         return
     unfinished = best > NOTHING
+    if (
+        isinstance(draws, RealDraws)
+        and draws.dim >= DIMENSIONS
+        and draws.dim**2 > 2 * QUADRATICS * draws.size
+    ):
+        return  # a polynomial with a penalty learns little
     fits = with_kernels(draws, best) if draws.size <= WHOLE else _from_part(draws, best)
     for fit in fits:
         yield replace(fit, asked=unfinished if fit.asked is None else unfinished & fit.asked)
@@ -211,21 +225,22 @@ def _in_many_dimensions(draws: RealDraws, best: np.ndarray) -> Iterator[Candidat
     A kernel of all coordinates is too coarse. Only functions of single dimensions are tried if draws have
     weights.
     """
-    for degree in range(DEGREE, 1, -1):
-        operations = len(draws.folds) * draws.size * (degree * float(draws.dim)) ** 2
-        if draws.affords(degree) and is_cheap(degree, draws.size, draws.dim):
-            break
-        if degree * draws.dim <= draws.train / 2 and operations <= OPERATIONS:
-            yield from filter(None, [of_each_dimension(draws, degree)])
-            break
-    if draws.weights is None:
-        along = along_directions(draws)
-        yield from along
-        selected = bent(draws, along)
-        if selected.any() and draws.affords(1):
-            yield directional(draws, selected)
-        if draws.vectors:
-            yield from tied(draws, best)
+    if draws.weights is not None:
+        for degree in range(DEGREE, 1, -1):
+            operations = len(draws.folds) * draws.size * (degree * float(draws.dim)) ** 2
+            if draws.affords(degree) and is_cheap(degree, draws.size, draws.dim):
+                break
+            if degree * draws.dim <= draws.train / 2 and operations <= OPERATIONS:
+                yield from filter(None, [of_each_dimension(draws, degree)])
+                break
+        return
+    shapes = shapes_of(draws)
+    along = along_directions(draws, shapes)
+    yield from along
+    selected = bent(draws, along)
+    if selected.any() and draws.affords(1):
+        yield directional(draws, selected)
+    yield from tied(draws, shapes, best)
 
 
 def _survey(draws: RealDraws) -> Iterator[CandidateFit]:
@@ -376,7 +391,8 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
     """
     task = integration(wanted, sample, ess)
     draws, scale = task.draws, task.scale
-    choice = choose(candidate_fits(draws), task.autocorrelation, draws.draw_folds)
+    folds = draws.draw_folds
+    choice = choose(candidate_fits(draws), task.autocorrelation, folds, sample.chains)
     held, plain = choice.held, choice.mixture[0] == 1
     straight = ", a funnel straightened" if draws.straightened else ""
     tried = f"chosen among {len(choice.candidates)} candidates"
@@ -385,7 +401,7 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
     )
     note = f"{tried}, cross-fitted in {len(draws.folds)} folds{straight}{thinned}"
     residual = np.where(plain, task.f, held.residual * scale)  # exactly the plain values
-    held = HeldOut(residual, note, folds=draws.draw_folds, unseen=held.unseen * scale**2)
+    held = HeldOut(residual, note, folds=folds, unseen=held.unseen * scale**2)
     return replace(choice, held=held), draws
 
 

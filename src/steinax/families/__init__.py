@@ -1,4 +1,4 @@
-"""Families of control variates: polynomials, kernels, random features, networks and their sums."""
+"""Families of control variates: polynomials, kernels, random features, networks, hierarchies, and sums."""
 
 from ._base import (
     AbstractFamily,
@@ -13,6 +13,13 @@ from ._network import Network
 from ._polynomial import Polynomial, layers as layers, stein_monomials as stein_monomials
 from ._random_features import RandomFeatures
 from ._restricted import Masked, Subset
+from ._tied import (
+    MEMBERS as MEMBERS,
+    Tied,
+    member_weights as member_weights,
+    outside as outside,
+    tied_features as tied_features,
+)
 
 __all__ = [
     "AbstractCentres",
@@ -29,4 +36,5 @@ __all__ = [
     "RandomFeatures",
     "Subset",
     "Sum",
+    "Tied",
 ]

@@ -22,7 +22,7 @@ from ..data import (
     stacked_weights,
     standardise,
 )
-from ..families import AbstractFamily, AbstractLinearFamily
+from ..families import AbstractFamily, AbstractLinearFamily, Tied
 from ..kernels import resolve
 from ..objectives import (
     AbstractObjective,
@@ -276,6 +276,8 @@ def prepare(
     _check_domain(family, sample)
     objective = LeastSquares() if objective is None else objective
     x, score, coordinates = _standardised(sample, family, wanted.training is not None)
+    if sample.space is None:
+        family = _placed(family, sample, coordinates)
     penalties = choose_penalties(penalty, family, len(x), sample.dim)
     family = family if sample.space is None else _moved(family, coordinates)
     weights = unit_weights(stacked_weights(sample, wanted.training is not None))
@@ -310,6 +312,19 @@ def _standardised(
     else:
         coordinates = AffineMap(*sample.space.coordinates(x))
     return *coordinates(x, score), coordinates
+
+
+def _placed(family: AbstractFamily, sample: Sample, coordinates: AffineMap) -> AbstractFamily:
+    """Tell a family of tied features the names and units of the coordinates."""
+
+    def is_tied(node: PyTree) -> bool:
+        return isinstance(node, Tied)
+
+    def place(node: PyTree) -> PyTree:
+        shape = (coordinates.shift, coordinates.scale)
+        return node.placed(sample.names, *shape) if is_tied(node) else node
+
+    return jax.tree.map(place, family, is_leaf=is_tied)
 
 
 def _moved(family: AbstractFamily, coordinates: AffineMap) -> AbstractFamily:
