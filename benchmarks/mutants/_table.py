@@ -170,6 +170,13 @@ ERROR_BARS = (
 
 GATE = (
     _mutant(
+        "held-out draws shape features",
+        "estimation/_directions.py",
+        "others = np.r_[0 : group[0], group[1] : draws.size]",
+        "others = np.r_[0 : draws.size]",
+        "estimation/test_tied.py::test_no_feature_depends_on_the_draws_it_is_averaged_over",
+    ),
+    _mutant(
         "the gate to plain is open",
         "estimation/_choice.py",
         "plain = mixture_variance + apart > clearly * _of_average(pool.plain, pool.per_draw, chains)",
@@ -187,8 +194,8 @@ GATE = (
     _mutant(
         "the gate does not count the moves of the fits",
         "estimation/_choice.py",
-        "mixture_variance = residual.var(axis=0) * pool.per_draw + unstable",
-        "mixture_variance = residual.var(axis=0) * pool.per_draw",
+        "mixture_variance = _of_average(residual, pool.per_draw, chains) + unstable",
+        "mixture_variance = _of_average(residual, pool.per_draw, chains)",
         f"{CHOICE}::test_fits_that_move_are_left",
     ),
     _mutant(
