@@ -84,7 +84,7 @@ The same draws, with the source before tied features and directions (source {sou
 
 
 def _joined(gain: dict[str, float]) -> str:
-    return " / ".join(figure(gain[kind]) for kind in KINDS if kind in gain)
+    return " / ".join(figure(gain[kind]) if kind in gain else "-" for kind in KINDS)
 
 
 def draw(rows: list[dict], path: Path) -> None:
