@@ -128,6 +128,7 @@ FAMILIES: tuple[FamilyRow, ...] = (
     FamilyRow("KernelTranslates, all draws", _kernel),
     FamilyRow("KernelTranslates, Hamiltonian", lambda: _kernel(operator=_hamiltonian())),
     FamilyRow("RandomFeatures", lambda: sx.RandomFeatures(20, 1.5)),
+    FamilyRow("Tied", lambda: sx.Tied(2, ((0,),))),
     FamilyRow("Subset, polynomial", lambda: sx.families.Subset(sx.Polynomial(3), (0,))),
     FamilyRow(
         "Subset, kernel",

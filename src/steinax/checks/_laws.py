@@ -191,7 +191,7 @@ def check_mean_on_grid(
         x, w = nodes[start : start + 20_000], weights[start : start + 20_000]
         values = np.asarray(evaluate(jnp.asarray(x), jnp.asarray(score(x))))
         mean, square = mean + w @ values, square + w @ values**2
-    worst = np.max(np.abs(mean) / np.sqrt(square))
+    worst = np.max(np.abs(mean) / np.sqrt(np.where(square > 0, square, 1.0)))
     expect(worst <= tolerance, f"E g is {worst:.2g} root mean squares from zero by quadrature")
 
 
@@ -203,7 +203,9 @@ def check_mean_on_draws(g: ZeroMean, blocks: Iterable[tuple[np.ndarray, np.ndarr
         values = np.asarray(evaluate(jnp.asarray(x), jnp.asarray(score)))
         count, total, square = count + len(x), total + values.sum(0), square + (values**2).sum(0)
     mean = total / count
-    worst = np.max(np.abs(mean / np.sqrt((square / count - mean**2) / count)))
+    variance = square / count - mean**2
+    variance = np.where(square > 0, variance, 1.0)  # a feature may be 0 everywhere
+    worst = np.max(np.abs(mean / np.sqrt(variance / count)))
     expect(worst <= THRESHOLD, f"E g is {worst:.1f} standard errors from 0")
 
 

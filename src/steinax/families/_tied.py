@@ -109,6 +109,12 @@ class Tied(AbstractLinearFamily):
 
     def setup(self, x: Points, score: Points) -> Standardised:
         xp = namespace(x)
+        largest = max(int(at.max()) for at in self._columns())
+        if largest >= x.shape[1]:
+            raise ValueError(
+                f"Tied: a vector has the column {largest}, and the draws have {x.shape[1]} coordinates, "
+                "counted from 0; give columns among them."
+            )
         mean, sd = xp.mean(x, axis=0), xp.std(x, axis=0)
         shift, scale = (0.0, 1.0) if self.scale is None else (self.shift, self.scale)
         centre, width = shift + scale * mean, xp.log(scale * sd)
