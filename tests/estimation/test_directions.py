@@ -104,7 +104,7 @@ def test_the_direction_of_an_integrand_is_found_from_its_values() -> None:
     x = x / x.std(axis=0)
     slopes = rng.normal(size=40) / 6
     f = np.column_stack([x @ slopes, x[:, 2] ** 2, 1 / (1 + np.exp(-x @ slopes))])
-    found = _directions.gradients(x, f)
+    found = _directions.directions_of(x, f)
     wanted = np.column_stack([slopes, np.eye(40)[2], slopes])
     cosine = (found * wanted).sum(axis=0) / np.linalg.norm(found, axis=0)
     cosine /= np.linalg.norm(wanted, axis=0)

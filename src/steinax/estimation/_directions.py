@@ -8,7 +8,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermevander
 
 from ..data import DRAWS_PER_DIM, DRAWS_PER_SCORE, covariance_of
-from ..families import member_weights, outside, tied_features
+from ..families import Tied, outside
 from ..kernels import Directional
 from ..solvers import (
     CrossFitted,
@@ -35,9 +35,6 @@ CLEARLY = (
 )
 STEPPED = 120  # the most dimensions for Gauss-Newton steps, which cost MOST_STEPS regressions an integrand
 MOST_STEPS, ROWS_PER_STEP = 8, 4
-CONSTANT = (
-    1e-8  # the standard deviation of a coordinate outside a group: with less it does not move there
-)
 RIDGE = 1e-12  # of least squares for directions, relative to the mean square
 TOGETHER = 64  # integrands fitted at a time, each with its own columns
 # The most draws for a kernel along a direction: each integrand needs its own factorisation.
@@ -139,7 +136,7 @@ def _fit_powers(draws: RealDraws, power: int, features: np.ndarray) -> Candidate
     return side_by_side(fits)
 
 
-def gradients(x: np.ndarray, f: np.ndarray) -> np.ndarray:
+def directions_of(x: np.ndarray, f: np.ndarray) -> np.ndarray:
     r"""Find directions $a$ such that each integrand is nearly a function of $a^\top x$, (d, k).
 
     The first guesses are the coefficients of a linear regression, and the single coordinates that the
@@ -167,10 +164,8 @@ def gradients(x: np.ndarray, f: np.ndarray) -> np.ndarray:
 
 def _least_squares(x: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Solve normal equations, with a ridge as small as rounding errors."""
-    moments = x.T @ x
-    return np.linalg.solve(
-        moments + RIDGE * np.trace(moments) / len(moments) * np.eye(len(moments)), x.T @ f
-    )
+    gram = x.T @ x
+    return np.linalg.solve(gram + RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram)), x.T @ f)
 
 
 def _stepped(x: np.ndarray, f: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -278,22 +273,32 @@ def tied(draws: RealDraws, shapes: list["Shape"], best: np.ndarray) -> Iterator[
         shapes: of all groups of folds.
         best: the least variance of each integrand with any other candidate, (k,).
     """
-    degree = 2 if ROWS_PER_COLUMN * shapes[0].tied(2).shape[1] <= draws.train else 1
-    name = f"Tied({degree})" if draws.vectors else ""
+    name, degree = "", 1
+    if draws.vectors:
+        size = family_of(draws, 2).size(None, draws.dim)
+        degree = 2 if ROWS_PER_COLUMN * size <= draws.train else 1
+        name = f"Tied({degree})"
     for linear in (False, True):
         columns = np.concatenate([shape.tied(degree, linear) for shape in shapes])
         if 2 * columns.shape[1] > draws.train:
             return
         regression = Regression(columns)
         title = " + ".join(filter(None, [polynomial(1) if linear else "", name]))
-        if regression.sound and columns.shape[1] and (name or not linear):
+        if not regression.sound:
+            continue
+        if name:  # a linear polynomial by itself is a candidate already
             fit = draws.tried(Candidate(title), draws.leave_out(regression))
             best = np.minimum(best, fit.open_variance)
             yield fit
-        if regression.sound:
-            fit = _with_own(draws, shapes, regression, title, best, linear)
-            best = np.minimum(best, fit.open_variance)
-            yield fit
+        fit = _with_own(draws, shapes, regression, title, best, linear)
+        best = np.minimum(best, fit.open_variance)
+        yield fit
+
+
+def family_of(draws: RealDraws, degree: int = 1) -> Tied:
+    """The family of features that are summed over the members of the vectors."""
+    columns = tuple(tuple(map(int, members)) for members in draws.vectors)
+    return Tied(degree, columns, shift=draws.frame.shift, scale=draws.frame.scale)
 
 
 def globals_of(draws: RealDraws) -> np.ndarray:
@@ -378,13 +383,12 @@ class Shape:
         (x, score), rows = draws.scaled, slice(*group)
         others = np.r_[0 : group[0], group[1] : draws.size]
         self.x, self.score, outside = x[rows], score[rows], x[others]
-        self.mean, sd = outside.mean(axis=0), outside.std(axis=0)
-        self.sd = np.where(sd > CONSTANT, sd, 1.0)
-        self.frame, self.vectors, self.alone = draws.frame, draws.vectors, globals_of(draws)
+        self.draws, self.alone = draws, globals_of(draws)
+        self.state = family_of(draws).setup(outside, score[others]) if draws.vectors else None
         self.covariance: np.ndarray | None = None
         if slopes is None:
             self.covariance = covariance_of(outside, score[others])[1]
-        self.along = gradients(outside, draws.f[others]) if slopes is None else slopes
+        self.along = directions_of(outside, draws.f[others]) if slopes is None else slopes
 
     def times(self, along: np.ndarray) -> np.ndarray:
         """Multiply directions, (d, count), by the covariance; it is 1 if it is not known."""
@@ -401,13 +405,12 @@ class Shape:
 
     def tied(self, degree: int, linear: bool = False) -> np.ndarray:
         """The features of `Tied`, (rows, count); `linear` to have the scores of all coordinates too."""
-        mean = self.frame.shift + self.frame.scale * self.mean
-        width = np.log(self.frame.scale * self.sd)
-        weights = [member_weights(mean[at], width[at]) for at in self.vectors]
-        z, push = (self.x - self.mean) / self.sd, self.score * self.sd
-        found = tied_features(z, push, self.vectors, weights, self.alone, degree, scores=not linear)
         first = self.score if linear else self.score[:, :0]
-        return np.concatenate([first, *found], axis=1)
+        if self.state is None:
+            return first
+        family = family_of(self.draws, degree)
+        found = family.columns(self.state, self.x, self.score, scores=not linear)
+        return np.concatenate([first, found], axis=1)
 
     def mixed(self, i: int, at: np.ndarray, linear: bool) -> np.ndarray:
         """Features of products of some coordinates, along covariances, and of an integrand's direction.
@@ -420,7 +423,7 @@ class Shape:
         Returns:
             The features, (rows, count).
         """
-        along = self.times(1.0 * (np.arange(len(self.mean))[:, None] == at))
+        along = self.times(1.0 * (np.arange(self.x.shape[1])[:, None] == at))
         place, push = self.x[:, at], self.score @ along
         products = place[:, :, None] * push[:, None] + along[at]
         found = [products.reshape(len(place), -1), self.powers[:, i, linear:]]

@@ -16,9 +16,7 @@ from ._restricted import Masked, Subset
 from ._tied import (
     MEMBERS as MEMBERS,
     Tied,
-    member_weights as member_weights,
     outside as outside,
-    tied_features as tied_features,
 )
 
 __all__ = [

@@ -17,6 +17,7 @@ from ..operators import AbstractOperator, Langevin
 from ._base import AbstractLinearFamily
 
 GLOBALS = 6  # the most coordinates outside of vectors that features depend on
+CONSTANT = 1e-8  # a smaller standard deviation: the coordinate does not move
 MEMBERS = 8  # the least members of a vector that is found by name
 
 
@@ -116,9 +117,10 @@ class Tied(AbstractLinearFamily):
                 "counted from 0; give columns among them."
             )
         mean, sd = xp.mean(x, axis=0), xp.std(x, axis=0)
+        sd = xp.where(sd > CONSTANT, sd, 1.0)
         shift, scale = (0.0, 1.0) if self.scale is None else (self.shift, self.scale)
         centre, width = shift + scale * mean, xp.log(scale * sd)
-        weights = tuple(member_weights(centre[at], width[at]) for at in self._columns())
+        weights = tuple(_member_weights(centre[at], width[at]) for at in self._columns())
         return Standardised(mean, sd, weights)
 
     def _columns(self) -> list[np.ndarray]:
@@ -135,10 +137,17 @@ class Tied(AbstractLinearFamily):
         return linear if self.degree == 1 else linear + 3 * v * (1 + pairs) + 3 * v * g * (1 + g)
 
     def feature_matrix(self, state: Standardised, x: Points, score: Points) -> AnyArray:
+        return self.columns(state, x, score)
+
+    def columns(
+        self, state: Standardised, x: Points, score: Points, scores: bool = True
+    ) -> AnyArray:
+        """Compute the features of many points, (n, p), with or without those that are sums of scores."""
         xp, columns = namespace(x), self._columns()
         z, push = (x - state.mean) / state.sd, score * state.sd
         alone = outside(columns, x.shape[1])
-        return xp.concat(tied_features(z, push, columns, state.weights, alone, self.degree), axis=1)
+        found = _features(z, push, columns, state.weights, alone, self.degree, scores)
+        return xp.concat(found, axis=1)
 
     def features(self, state: Standardised, x: Point, score: Point) -> jax.Array:
         return self.feature_matrix(state, jnp.asarray(x)[None], jnp.asarray(score)[None])[0]
@@ -174,7 +183,7 @@ class Tied(AbstractLinearFamily):
         return jnp.stack(fields)
 
 
-def member_weights(mean: AnyArray, width: AnyArray) -> AnyArray:
+def _member_weights(mean: AnyArray, width: AnyArray) -> AnyArray:
     """The weights of the members of a vector: 1, their means and log standard deviations, (member, 3)."""
     xp = namespace(mean)
     units = [(each - xp.mean(each)) / xp.maximum(xp.std(each), 1e-12) for each in (mean, width)]
@@ -186,14 +195,14 @@ def outside(vectors: Sequence[np.ndarray], dim: int) -> np.ndarray:
     return np.setdiff1d(np.arange(dim), np.concatenate(vectors))[:GLOBALS]
 
 
-def tied_features(
+def _features(
     z: AnyArray,
     push: AnyArray,
     vectors: Sequence[np.ndarray],
     weights: Sequence[AnyArray],
     alone: np.ndarray,
     degree: int,
-    scores: bool = True,
+    scores: bool,
 ) -> list[AnyArray]:
     """Compute the features of `Tied`, (n, some) each.
 

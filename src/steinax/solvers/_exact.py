@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._numerics import namespace, solve_triangular, whitening
+from .._numerics import namespace, whitening
 from .._types import AnyArray, Key, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
 from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
@@ -359,10 +359,10 @@ def _without(problem: Problem, dual_form: bool, fold: tuple[int, int]) -> Regres
 
 
 def widened(regression: Regression, columns: AnyArray) -> Regression:
-    """Add columns without a penalty to a regression, at the cost of a few products.
+    """Add columns without a penalty to a regression without a kernel, at the cost of a few products.
 
     Args:
-        regression: a regression on columns, a kernel or both, but no features.
+        regression: a regression on columns.
         columns: further columns of the same rows, (n, q).
 
     >>> x = np.random.default_rng(0).normal(size=(50, 3))
@@ -371,8 +371,6 @@ def widened(regression: Regression, columns: AnyArray) -> Regression:
     True
     """
     rows = scaled(np.asarray(columns), regression.weights)
-    if regression.factor is not None:
-        rows = solve_triangular(regression.factor, rows)
     size = np.linalg.norm(rows, axis=0)
     along = np.zeros((regression.basis.shape[1], rows.shape[1]))
     length = size
@@ -387,9 +385,7 @@ def widened(regression: Regression, columns: AnyArray) -> Regression:
     view = copy(regression)
     for name in ("tau", "_first_row", "pushed"):
         vars(view).pop(name, None)
-    if regression.factor is None:
-        view.shared = {}
-    view.known, view.free = None, regression.free + rows.shape[1]
+    view.shared, view.known, view.free = {}, None, regression.free + rows.shape[1]
     view.basis = np.concatenate([regression.basis, basis], axis=1)
     below = np.zeros((len(upper), regression.upper.shape[1]))
     view.upper = np.block([[regression.upper, along], [below, upper]])
