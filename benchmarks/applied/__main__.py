@@ -15,6 +15,7 @@ from .._command import cache_folder
 from .._markdown import about, figure, known, origin, table, write
 from .._pictures import pyplot
 from .._pinned import ROOT, run
+from ..posteriors._score import geometric_mean
 from ._measure import KINDS
 from ._models import TARGETS
 
@@ -56,19 +57,7 @@ def compared(rows: list[dict], before: list[dict]) -> str:
         three = (old["alone"]["gain"], row["alone"]["gain"], row["trained"]["gain"])
         lines.append([row["target"], *(_joined(each) for each in three)])
     ratios = [
-        {
-            kind: np.exp(
-                np.mean(
-                    [
-                        np.log(
-                            row[by]["gain"][kind] / earlier[row["target"]]["alone"]["gain"][kind]
-                        )
-                        for row in both
-                    ]
-                )
-            )
-            for kind in KINDS
-        }
+        {kind: geometric_mean(_ratios(both, earlier, by, kind)) for kind in KINDS}
         for by in ("alone", "trained")
     ]
     lines.append(["**times those before, geometric mean**", "", *map(_joined, ratios)])
@@ -81,6 +70,12 @@ The same draws, with the source before tied features and directions (source {sou
 
 {table(columns, lines)}
 """
+
+
+def _ratios(rows: list[dict], earlier: dict[str, dict], by: str, kind: str) -> np.ndarray:
+    """The gains of all targets over those before, which were of the draws alone."""
+    old = [earlier[row["target"]]["alone"]["gain"][kind] for row in rows]
+    return np.array([row[by]["gain"][kind] for row in rows]) / old
 
 
 def _joined(gain: dict[str, float]) -> str:
