@@ -12,7 +12,7 @@ import steinax as sx
 from steinax.data import vectors_of
 from steinax.estimation._directions import Shape
 from steinax.estimation._draws import RealDraws
-from steinax.solvers import Regression, widened
+from steinax.solvers import Regression, Widened
 
 NAMES = ["mu", "log_tau", *(f"theta[{j}]" for j in range(40))]
 
@@ -68,8 +68,8 @@ def shaped(shape: Shape) -> dict[str, np.ndarray]:
         "tied": shape.tied(2),
         "linear": shape.tied(1, linear=True),
         "powers": shape.powers[:, 0],
-        "mixed": shape.mixed(0, own, False),
-        "members": np.concatenate([shape.tied(1), shape.members(0, own, False)], axis=1),
+        "mixed": np.concatenate(shape.mixed(0, own), axis=1),
+        "members": np.concatenate([shape.tied(1), *shape.members(0, own)], axis=1),
     }
 
 
@@ -165,16 +165,19 @@ def test_vectors_are_found_by_name() -> None:
     assert not any("Tied" in name for name in found.candidates.names)
 
 
-def test_columns_are_added_to_a_regression() -> None:
+@pytest.mark.parametrize("once", [False, True], ids=["anywhere", "in one fold only"])
+def test_columns_are_added_to_a_regression(once: bool) -> None:
+    """Also where a further column is zero outside of one fold, so that its block has no inverse."""
     rng = np.random.default_rng(4)
-    x, f, folds = rng.normal(size=(60, 9)), rng.normal(size=(60, 2)), ((0, 20), (20, 60))
-    wide, whole = widened(Regression(x[:, :5]), x[:, 5:]), Regression(x)
-    ours, theirs = (each.leave_out(f, folds) for each in (wide, whole))
+    x, f, folds = rng.normal(size=(60, 9)), rng.normal(size=(60, 2)), ((0, 20), (20, 50))
+    if once:
+        x[:20, 8], x[50:, 8] = 0.0, 0.0
+    narrow, draw = Regression(x[:, :5]), np.arange(60) < 50
+    wide, whole = Widened(narrow, x[:, 5:]), Regression(x)
+    ours, theirs = (each.leave_out(f, folds, draw=draw) for each in (wide, whole))
     for field in ("residual", "intercepts", "variance"):
         np.testing.assert_allclose(getattr(ours, field), getattr(theirs, field), rtol=1e-9)
-    assert (
-        wide.sound and not widened(Regression(x[:, :5]), x[:, :5] @ rng.normal(size=(5, 1))).sound
-    )
+    assert wide.sound and not Widened(narrow, x[:, :5] @ rng.normal(size=(5, 1))).sound
 
 
 def test_a_public_family_is_fitted_without_the_folds_it_is_used_on() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermevander
@@ -15,9 +16,9 @@ from ..solvers import (
     Folds,
     HeldOut,
     Regression,
+    Widened,
     fits_without_each,
     moments,
-    widened,
 )
 from ._candidates import DIRECTIONAL, OPERATIONS, Candidate, polynomial
 from ._draws import LANGEVIN, CandidateFit, RealDraws, side_by_side
@@ -35,6 +36,7 @@ CLEARLY = (
 )
 STEPPED = 120  # the most dimensions for Gauss-Newton steps, which cost MOST_STEPS regressions an integrand
 MOST_STEPS, ROWS_PER_STEP = 8, 4
+LINKED = 1000  # draws by which guesses of directions are compared
 RIDGE = 1e-12  # of least squares for directions, relative to the mean square
 TOGETHER = 64  # integrands fitted at a time, each with its own columns
 # The most draws for a kernel along a direction: each integrand needs its own factorisation.
@@ -151,7 +153,8 @@ def directions_of(x: np.ndarray, f: np.ndarray) -> np.ndarray:
     linear = _least_squares(x, f)
     single = (np.abs((x**p - (x**p).mean(axis=0)).T @ f).argmax(axis=0) for p in (1, 2))
     guesses = [linear, *(np.eye(x.shape[1])[:, at] for at in single)]
-    left = np.array([_link(x @ guess, f)[0] for guess in guesses])
+    part = slice(None, None, max(len(x) // LINKED, 1))
+    left = np.array([_link(x[part] @ guess, f[part])[0] for guess in guesses])
     best = np.where(left.min(axis=0) < CLEARLY * left[0], left.argmin(axis=0), 0)
     along = np.take_along_axis(np.stack(guesses), best[None, None], axis=0)[0]
     if x.shape[1] > STEPPED:
@@ -163,9 +166,11 @@ def directions_of(x: np.ndarray, f: np.ndarray) -> np.ndarray:
 
 
 def _least_squares(x: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Solve normal equations, with a ridge as small as rounding errors."""
-    gram = x.T @ x
-    return np.linalg.solve(gram + RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram)), x.T @ f)
+    """Solve normal equations, with a ridge as small as rounding errors of each column's size."""
+    size = np.linalg.norm(x, axis=-2, keepdims=True)
+    x = x / np.where(size > 0, size, 1.0)
+    gram = x.mT @ x + RIDGE * np.eye(x.shape[-1])
+    return np.linalg.solve(gram, x.mT @ f) / np.where(size > 0, size, 1.0).mT
 
 
 def _stepped(x: np.ndarray, f: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -189,7 +194,7 @@ def _link(u: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     """
     size = u.std(axis=0)
     powers = hermevander(u / np.where(size > 0, size, 1.0), LINK).swapaxes(0, 1)
-    fit = np.linalg.pinv(powers, rcond=1e-10) @ f.T[..., None]
+    fit = _least_squares(powers, f.T[..., None])
     residual = f - (powers @ fit)[..., 0].T
     slope = (powers[..., :-1] @ (np.arange(1, LINK + 1)[:, None] * fit[:, 1:]))[..., 0].T
     spread = f.var(axis=0)
@@ -244,7 +249,6 @@ ROWS_PER_COLUMN = 10  # of the features of second degree: with fewer, only those
 OWN = 2  # members that an integrand has features of its own for
 STRONG, DEVIATIONS = 0.2, 4.0  # the least correlation with these, also in standard deviations
 PARTNERS = 2  # the most members of other vectors, of the same index, beside each
-WORTH = 1.2  # times the least variance so far: the most that its own features may leave, judged in sample
 
 
 def shapes_of(draws: RealDraws) -> list["Shape"]:
@@ -278,21 +282,22 @@ def tied(draws: RealDraws, shapes: list["Shape"], best: np.ndarray) -> Iterator[
         size = family_of(draws, 2).size(None, draws.dim)
         degree = 2 if ROWS_PER_COLUMN * size <= draws.train else 1
         name = f"Tied({degree})"
+    shared: list[Shared] = []
     for linear in (False, True):
         columns = np.concatenate([shape.tied(degree, linear) for shape in shapes])
         if 2 * columns.shape[1] > draws.train:
-            return
+            break
         regression = Regression(columns)
         title = " + ".join(filter(None, [polynomial(1) if linear else "", name]))
         if not regression.sound:
             continue
+        shared.append(Shared(title, regression, linear))
         if name:  # a linear polynomial by itself is a candidate already
             fit = draws.tried(Candidate(title), draws.leave_out(regression))
             best = np.minimum(best, fit.open_variance)
             yield fit
-        fit = _with_own(draws, shapes, regression, title, best, linear)
-        best = np.minimum(best, fit.open_variance)
-        yield fit
+    if shared:
+        yield from _with_own(draws, shapes, shared, best)
 
 
 def family_of(draws: RealDraws, degree: int = 1) -> Tied:
@@ -325,45 +330,62 @@ def own_coordinates(draws: RealDraws, f: np.ndarray) -> np.ndarray:
     return np.array(list(dict.fromkeys(found)), int)
 
 
+class Shared(NamedTuple):
+    """A regression on features that all integrands share."""
+
+    title: str
+    regression: Regression
+    linear: bool  # whether the scores of all coordinates are among them
+
+
 def _with_own(
-    draws: RealDraws,
-    shapes: list["Shape"],
-    shared: Regression,
-    title: str,
-    best: np.ndarray,
-    linear: bool,
-) -> CandidateFit:
+    draws: RealDraws, shapes: list["Shape"], shared: list[Shared], best: np.ndarray
+) -> Iterator[CandidateFit]:
     """Fit each integrand to shared features and those of its own coordinates.
 
-    It is done where these are expected to leave less than other candidates, and columns are independent.
+    Of all combinations, the one that is expected to leave least is fitted, if that is less than any other
+    candidate leaves and its columns are independent.
 
     Args:
         draws: all draws.
         shapes: of all groups of folds.
-        shared: the regression on shared features.
-        title: the name of these.
+        shared: regressions on shared features.
         best: the least variance of each integrand with any other candidate, (k,).
-        linear: whether all scores are among the shared features.
     """
-    title = f"{title} and its own coordinates" if title else "its own coordinates"
-    candidate, fits = Candidate(title, own=True), []
+    names = [f"{title} and its own coordinates".removeprefix(" and ") for title, *_ in shared]
+    candidates = [Candidate(name, own=True) for name in names]
+    fits: list[list[CandidateFit]] = [[] for _ in shared]
+    bases = [each.regression.basis for each in shared]
+    residuals = [draws.f - basis @ (basis.T @ draws.f) for basis in bases]
     for i, column in enumerate(draws.f.T[..., None]):
         at, tried = own_coordinates(draws, column[:, 0]), []
         for kind in (Shape.mixed, Shape.members):
-            own = np.concatenate([kind(shape, i, at, linear) for shape in shapes])
-            if not own.shape[1]:
-                continue
-            wide = widened(shared, own)
-            spare = max(1 - wide.basis.shape[1] / len(column), 0.1)
-            left = np.mean((column - wide.basis @ (wide.basis.T @ column)) ** 2) / spare**2
-            tried.append((left if wide.sound else np.inf, wide))
-        left, wide = min(tried, key=lambda pair: pair[0])
-        if left < WORTH * best[i]:
-            held = wide.leave_out(column, draws.folds, draw=draws.draw)
-            fits.append(draws.tried(candidate, held))
-        else:
-            fits.append(_not_fitted(draws, candidate, column))
-    return side_by_side(fits)
+            parts = zip(*(kind(shape, i, at) for shape in shapes), strict=True)
+            sums, others = (np.concatenate(part) for part in parts)
+            for j, each in enumerate(shared):
+                own = others if each.linear else np.concatenate([sums, others], axis=1)
+                if own.shape[1]:
+                    left = _left_by(each.regression, own, residuals[j][:, i])
+                    tried.append((left, j, own))
+        left, first, own = min(tried, key=lambda each: each[0])
+        wide = Widened(shared[first].regression, own) if left < best[i] else None
+        for j, candidate in enumerate(candidates):
+            if j == first and wide is not None and wide.sound:
+                held = wide.leave_out(column, draws.folds, draw=draws.draw)
+                fits[j].append(draws.tried(candidate, held))
+            else:
+                fits[j].append(_not_fitted(draws, candidate, column))
+    yield from map(side_by_side, fits)
+
+
+def _left_by(shared: Regression, own: np.ndarray, residual: np.ndarray) -> float:
+    """The mean square that further columns are expected to leave of a residual, judged in sample."""
+    n, p = len(residual), shared.basis.shape[1] + own.shape[1]
+    own = own / np.maximum(np.linalg.norm(own, axis=0), np.finfo(float).tiny)
+    part, along = shared.basis.T @ own, own.T @ residual
+    gram = own.T @ own - part.T @ part + RIDGE * np.eye(own.shape[1])
+    left = residual @ residual - along @ np.linalg.solve(gram, along)
+    return left / n / max(1 - p / n, 0.1) ** 2
 
 
 class Shape:
@@ -412,31 +434,30 @@ class Shape:
         found = family.columns(self.state, self.x, self.score, scores=not linear)
         return np.concatenate([first, found], axis=1)
 
-    def mixed(self, i: int, at: np.ndarray, linear: bool) -> np.ndarray:
+    def mixed(self, i: int, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Features of products of some coordinates, along covariances, and of an integrand's direction.
 
         Args:
             i: the integrand.
             at: the coordinates.
-            linear: leave out features that are sums of scores.
 
         Returns:
-            The features, (rows, count).
+            Those that are sums of scores, and all others, (rows, count) each.
         """
         along = self.times(1.0 * (np.arange(self.x.shape[1])[:, None] == at))
         place, push = self.x[:, at], self.score @ along
         products = place[:, :, None] * push[:, None] + along[at]
-        found = [products.reshape(len(place), -1), self.powers[:, i, linear:]]
-        return np.concatenate(found if linear else [push, *found], axis=1)
+        sums, powers = np.split(self.powers[:, i], [1], axis=1)
+        others = [products.reshape(len(place), -1), powers]
+        return np.concatenate([push, sums], axis=1), np.concatenate(others, axis=1)
 
-    def members(self, i: int, at: np.ndarray, linear: bool) -> np.ndarray:
+    def members(self, i: int, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Features of single members, and of their products with the coordinates outside of vectors."""
-        found = [self.score[:, :0]]
-        for j in np.setdiff1d(at, self.alone):
+        of, others = np.setdiff1d(at, self.alone), [self.score[:, :0]]
+        for j in of:
             z, push = self.x[:, [j]], self.score[:, [j]]
-            powers = [push, z * push + 1, z**2 * push + 2 * z, z**3 * push + 3 * z**2]
-            found += powers[linear:]
+            others += [z * push + 1, z**2 * push + 2 * z, z**3 * push + 3 * z**2]
             for each in self.alone:
                 g, slope = self.x[:, [each]], self.score[:, [each]]
-                found += [g * push, g * (z * push + 1), z * slope]
-        return np.concatenate(found, axis=1)
+                others += [g * push, g * (z * push + 1), z * slope]
+        return self.score[:, of], np.concatenate(others, axis=1)

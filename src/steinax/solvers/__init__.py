@@ -19,9 +19,9 @@ from ._conjugate_gradient import (
 from ._exact import (
     CrossFitted,
     Exact,
+    Widened as Widened,
     has_mean_square as has_mean_square,
     unknowns as unknowns,
-    widened as widened,
 )
 from ._moments import fits_without_each as fits_without_each, moments as moments
 from ._nystrom import NYSTROM_ROWS as NYSTROM_ROWS, Nystrom

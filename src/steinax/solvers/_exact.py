@@ -1,19 +1,29 @@
 """Exact least squares for linear families, with cross-fitting from one factorisation."""
 
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import cast
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from .._numerics import namespace, whitening
+from .._numerics import cholesky, inverse_triangular, namespace, whitening
 from .._types import AnyArray, Key, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
 from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
 from ._base import AbstractSolver, Problem, Solution, linear_solution
-from ._regression import Folds, HeldOut, Regression, orthonormal, scaled
+from ._regression import (
+    LEVERAGE,
+    Blocks,
+    Folds,
+    HeldOut,
+    Regression,
+    fold_rows,
+    orthonormal,
+    scaled,
+    unfolded,
+)
 
 # Parts of a column's length that are new: the least, and a part that one projection computes accurately.
 SAME, MUCH = 1e-9, 0.1
@@ -358,39 +368,72 @@ def _without(problem: Problem, dual_form: bool, fold: tuple[int, int]) -> Regres
     return LinearSystem.of(terms, problem.take(order), dual_form).regression
 
 
-def widened(regression: Regression, columns: AnyArray) -> Regression:
-    """Add columns without a penalty to a regression without a kernel, at the cost of a few products.
+class Widened(Regression):
+    """A regression on columns with a few further columns, at the cost of a few products.
 
     Args:
-        regression: a regression on columns.
-        columns: further columns of the same rows, (n, q).
+        narrow: the regression to widen, without a kernel.
+        columns: further columns without a penalty, of the same rows, (n, q).
 
     >>> x = np.random.default_rng(0).normal(size=(50, 3))
-    >>> wide, whole = widened(Regression(x[:, :2]), x[:, 2:]), Regression(x)
+    >>> wide, whole = Widened(Regression(x[:, :2]), x[:, 2:]), Regression(x)
     >>> np.allclose(wide.solve(x[:, :1] ** 2).columns, whole.solve(x[:, :1] ** 2).columns)
     True
     """
-    rows = scaled(np.asarray(columns), regression.weights)
-    size = np.linalg.norm(rows, axis=0)
-    along = np.zeros((regression.basis.shape[1], rows.shape[1]))
-    length = size
-    for _ in range(2):
-        part = regression.basis.T @ rows
-        rows, along = rows - regression.basis @ part, along + part
-        length = np.linalg.norm(rows, axis=0)
-        if (length > MUCH * size).all():  # otherwise rounding needs another pass
-            break
-    new = length > SAME * size
-    basis, upper, sound = orthonormal(rows)
-    view = copy(regression)
-    for name in ("tau", "_first_row", "pushed"):
-        vars(view).pop(name, None)
-    view.shared, view.known, view.free = {}, None, regression.free + rows.shape[1]
-    view.basis = np.concatenate([regression.basis, basis], axis=1)
-    below = np.zeros((len(upper), regression.upper.shape[1]))
-    view.upper = np.block([[regression.upper, along], [below, upper]])
-    view.sound = regression.sound & sound & new.all()
-    return view
+
+    def __init__(self, narrow: Regression, columns: AnyArray):
+        cached = ("tau", "_first_row", "pushed")
+        vars(self).update({k: v for k, v in vars(narrow).items() if k not in cached})
+        rows = scaled(np.asarray(columns), narrow.weights)
+        size = np.linalg.norm(rows, axis=0)
+        along = np.zeros((narrow.basis.shape[1], rows.shape[1]))
+        length = size
+        for _ in range(2):
+            part = narrow.basis.T @ rows
+            rows, along = rows - narrow.basis @ part, along + part
+            length = np.linalg.norm(rows, axis=0)
+            if (length > MUCH * size).all():  # otherwise rounding needs another pass
+                break
+        self.further, upper, sound = orthonormal(rows)
+        below = np.zeros((len(upper), narrow.upper.shape[1]))
+        self.upper = np.block([[narrow.upper, along], [below, upper]])
+        self.basis = np.concatenate([narrow.basis, self.further], axis=1)
+        self.narrow, self.shared, self.known = narrow, {}, None
+        self.free = narrow.free + rows.shape[1]
+        self.sound = narrow.sound & sound & (length > SAME * size).all()
+
+    def _made_blocks(self, folds: Folds) -> Blocks:
+        r"""Compute the blocks from those of the narrow regression: they are $P_{FF} - q_F q_F^\top$."""
+        inside = self.narrow.blocks(folds)
+        q = fold_rows(self.further, folds)
+        solved = fold_rows(inside.solve(self.further[: folds[-1][1]]), folds)
+        factor = cholesky(np.eye(q.shape[-1]) - q.mT @ solved)
+        safe = np.min(np.linalg.diagonal(factor)) > LEVERAGE  # False for NaN
+        if inside.weak is not None or not safe:
+            return super()._made_blocks(folds)
+        pushed = solved @ inverse_triangular(factor).mT
+        fields = (inside.matrix, inside.factor, inside.inner, None, folds)
+        return _WidenedBlocks(*fields, narrow=inside, pushed=pushed)
+
+
+@dataclass(frozen=True)
+class _WidenedBlocks(Blocks):
+    r"""Blocks $M - q q^\top$ of a regression with further columns $q$.
+
+    Their inverses are $M^{-1} + w w^\top$ with $w = M^{-1} q\, (1 - q^\top M^{-1} q)^{-1/2}$.
+    """
+
+    narrow: Blocks = field(kw_only=True)  # M
+    pushed: AnyArray = field(kw_only=True)  # w of each fold, (fold, size, q)
+
+    def solve(self, right: AnyArray) -> AnyArray:
+        part = self.pushed @ (self.pushed.mT @ fold_rows(right, self.folds))
+        return self.narrow.solve(right) + unfolded(part, self.folds)
+
+    @cached_property
+    def diagonal(self) -> AnyArray:
+        part = np.sum(self.pushed**2, axis=-1)[..., None]
+        return self.narrow.diagonal + unfolded(part, self.folds)[..., 0]
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ class Regression:
         )
         # a cache shared with regressions on the same kernel with fewer columns: see `first`
         self.shared: dict[str, Any] = {}
-        self.known: _Blocks | None = None  # of the last folds used
+        self.known: Blocks | None = None  # of the last folds used
         if self.factor is not None:
             matrix = solve_triangular(self.factor, matrix)
         penalised = None if features is None else (self.free, penalty)
@@ -225,13 +225,13 @@ class Regression:
         y, centre = self._centred(f)
         stop, tau = folds[-1][1], self.tau[..., None]
         alpha, intercept = self._residuals(y, stop)
-        blocks = self._blocks(folds)
+        blocks = self.blocks(folds)
         error = blocks.errors(alpha, y)
         intercepts = intercept - fold_sums(tau[..., :stop, :] * error, folds)
         residual = unscaled(error, self._held_out(folds)) + per_draw(intercepts, folds) + centre
         if draw is not None and not draw.all():
             intercepts = intercepts + self._means_on_draws(y, error, folds, draw)
-        variance = blocks.diagonal() if expected else None
+        variance = blocks.diagonal if expected else None
         if variance is not None and self.weights is not None:
             variance = variance / self.weights[:stop] ** 2
         return HeldOut(residual, "", intercepts + centre, variance, folds)
@@ -256,9 +256,7 @@ class Regression:
         """Compute the fit without each fold, by fitting f with held-out predictions in place of the fold."""
         xp = namespace(f, self.basis)
         y, _ = self._centred(f)
-        error = unscaled(
-            self._blocks(folds).errors(self._residuals(y)[0], y), self._held_out(folds)
-        )
+        error = unscaled(self.blocks(folds).errors(self._residuals(y)[0], y), self._held_out(folds))
         pad = xp.concat([error, xp.zeros_like(xp.asarray(f))[error.shape[-2] :]])
         row = xp.arange(f.shape[-2])[:, None]
         inside = [(row >= start) & (row < stop) for start, stop in folds]
@@ -283,7 +281,7 @@ class Regression:
         count = per_draw(fold_sums(share[:, None], folds), folds)[:, 0]
         error = share if self.weights is None else share / self.weights[:n]
         right = ((error - count * self.tau[:n]) / n)[:, None]
-        blocks = self._blocks(folds)
+        blocks = self.blocks(folds)
         z = blocks.solve(right)
         for start, stop in blocks.refits:
             z[start:stop] = 0.0
@@ -354,13 +352,13 @@ class Regression:
             alpha = solve_triangular(self.factor, white - self.basis @ projection, transposed=True)
         return alpha, (self._first_row[..., None, :] @ projection)
 
-    def _blocks(self, folds: Folds) -> "_Blocks":
+    def blocks(self, folds: Folds) -> "Blocks":
         """The blocks of P, cached, so that further integrands cost a few products."""
         if self.known is None or self.known.folds != folds:
             self.known = self._made_blocks(folds)
         return self.known
 
-    def _made_blocks(self, folds: Folds) -> "_Blocks":
+    def _made_blocks(self, folds: Folds) -> "Blocks":
         if self.factor is not None:
             return _kernel_blocks(self._outer(folds), self.pushed, folds)
         blocks, weak = _column_blocks(self.basis, folds)
@@ -446,7 +444,7 @@ def _dependent_last(matrix: AnyArray, used: AnyArray) -> tuple[AnyArray, AnyArra
 
 
 @dataclass(frozen=True)
-class _Blocks:
+class Blocks:
     r"""The diagonal blocks of P, one for each fold, padded to one size, and their inverses.
 
     They are as large as the fold or, if `inner` is given, as the number of columns of $B$:
@@ -493,6 +491,7 @@ class _Blocks:
         """The inverses of the triangular factors of the blocks."""
         return inverse_triangular(self.factor)
 
+    @cached_property
     def diagonal(self) -> AnyArray:
         """The diagonals of the blocks' inverses, one below the other: (..., n)."""
         xp = namespace(self.inverse)
@@ -506,7 +505,7 @@ class _Blocks:
         return values
 
 
-def _kernel_blocks(outer: AnyArray, pushed: AnyArray, folds: Folds) -> _Blocks:
+def _kernel_blocks(outer: AnyArray, pushed: AnyArray, folds: Folds) -> Blocks:
     """Compute the blocks of P = A A' - B B' from those of A A'."""
     xp = namespace(outer)
     b = fold_rows(pushed, folds)
@@ -516,7 +515,7 @@ def _kernel_blocks(outer: AnyArray, pushed: AnyArray, folds: Folds) -> _Blocks:
     block = block + xp.where(inside, floor, 1.0)[..., None] * xp.eye(
         block.shape[-1], dtype=block.dtype
     )
-    return _Blocks(block, cholesky(block), None, None, folds)
+    return Blocks(block, cholesky(block), None, None, folds)
 
 
 def _outer_blocks(factor: AnyArray, folds: Folds) -> AnyArray:
@@ -533,7 +532,7 @@ def _outer_blocks(factor: AnyArray, folds: Folds) -> AnyArray:
     return blocks
 
 
-def _column_blocks(basis: AnyArray, folds: Folds) -> tuple[_Blocks, list[int]]:
+def _column_blocks(basis: AnyArray, folds: Folds) -> tuple[Blocks, list[int]]:
     """Compute the blocks of P = 1 - Q Q' in primal or dual form, and the folds that need a refit."""
     xp = namespace(basis)
     rows = fold_rows(basis, folds)
@@ -551,7 +550,7 @@ def _column_blocks(basis: AnyArray, folds: Folds) -> tuple[_Blocks, list[int]]:
         factor = cholesky(complement)
     single = xp is np and basis.ndim == 2
     inner = None if size <= p else rows
-    blocks = _Blocks(complement, factor, inner, weak, folds)
+    blocks = Blocks(complement, factor, inner, weak, folds)
     return blocks, np.flatnonzero(~safe).tolist() if single else []
 
 
