@@ -150,7 +150,15 @@ ERROR_BARS = (
         "solvers/_regression.py",
         "return moved - moved.mean(axis=-2, keepdims=True)",
         "return 0.0 * moved",
-        f"{CHOICE}::test_fits_that_move_a_little_are_charged_for_it",
+        "estimation/test_automatic.py::TestInstability::test_fits_that_move_are_charged_for_it",
+    ),
+    _mutant(
+        "the jackknife counts twice what depends on two draws",
+        "estimation/_choice.py",
+        "float(np.interp(k, TAIL, (0.5, 1.0)))",
+        "1.0",
+        "estimation/test_automatic.py::TestInstability::"
+        "test_more_of_the_jackknife_counts_where_a_few_draws_determine_the_fit",
     ),
     _mutant(
         "what is left of large numbers is surer than they are",
@@ -222,8 +230,8 @@ GATE = (
     _mutant(
         "the moves of a mixture's fits are not in the error",
         "estimation/_choice.py",
-        'np.einsum("kj,kjb->kb", weights, pool.moved) ** 2',
-        '0.0 * np.einsum("kj,kjb->kb", weights, pool.moved)',
+        'np.einsum("kj,kjb->bk", weights, pool.moved)',
+        '0.0 * np.einsum("kj,kjb->bk", weights, pool.moved)',
         f"{CHOICE}::test_fits_that_move_a_little_are_charged_for_it",
     ),
     _mutant(

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +12,9 @@ from scipy.special import ndtr
 import steinax as sx
 import targets
 from full import FULL
+from steinax.estimation._choice import counted_of
 from steinax.estimation._draws import many_folds
-from steinax.solvers._regression import instability
+from steinax.solvers import HeldOut, instability
 
 RNG = np.random.default_rng(0)
 BANANA = targets.banana(3)
@@ -107,6 +109,14 @@ class TestInstability:
         moved = np.array([[0.0], [0.0], [0.0], [1.0]])
         found = instability(rest, moved, FOLDS)
         np.testing.assert_allclose(found, 0.75**2 * (1 - 1 / 4), rtol=1e-12)
+
+    def test_more_of_the_jackknife_counts_where_a_few_draws_determine_the_fit(self) -> None:
+        """A half of it with light tails of the expected variance, all with k of 2.5, or without a penalty."""
+        u = (np.arange(4000) + 0.5) / 4000
+        held = HeldOut(np.zeros((4000, 1)), variance=u**-0.5, penalised=True)
+        found = [counted_of(replace(held, variance=u**-k)) for k in (0.5, 1.0, 1.75, 2.5)]
+        assert found[:2] == [0.5, 0.5] and 0.5 < found[2] < 1 and found[3] == 1.0
+        assert counted_of(replace(held, penalised=False)) == 1.0
 
     def test_enters_the_error_of_a_near_interpolation(self) -> None:
         """The series alone would say less than half of the error that is reckoned with."""

@@ -30,6 +30,17 @@ def _tried(name: str, residual: np.ndarray, moved: float = 0.0) -> CandidateFit:
     return CandidateFit(Candidate(name), held, residual.var(axis=0))
 
 
+def _jackknife(estimates: np.ndarray) -> float:
+    """The variance of an estimate, from the estimates without each fold."""
+    return float((1 - 1 / BLOCKS) * ((estimates - estimates.mean()) ** 2).sum())
+
+
+def _added(candidate: CandidateFit) -> float:
+    """The jackknife's variance beyond that of an average of the same series."""
+    still = _tried("still", candidate.held.residual).held.intercepts
+    return _jackknife(candidate.held.intercepts) - _jackknife(still)
+
+
 def _chosen(*candidates: CandidateFit) -> Choice:
     return choose([_tried("plain", PLAIN), *candidates], np.ones(1), FOLDS, 1)
 
@@ -80,18 +91,24 @@ def test_fits_that_move_are_left() -> None:
 
 
 def test_fits_that_move_a_little_are_charged_for_it() -> None:
-    """By the sum of the squares of the moves, each 7/8 of what the intercept swings by."""
-    choice = _chosen(_tried("moving", _small(1), moved=0.005))
+    """By the variance of the jackknife beyond that of the series, which counts already."""
+    moving = _tried("moving", _small(1), moved=0.005)
+    choice = _chosen(moving)
     assert choice.names == ("moving",)
-    np.testing.assert_allclose(choice.held.unseen, BLOCKS * (7 / 8 * 0.005) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(choice.held.unseen, _added(moving), rtol=1e-6)
 
 
 def test_plain_averages_are_not_charged_for_moving_as_averages_do() -> None:
     """A series of 0.8 of the plain variance whose moves make up for it: 0.95 is not clearly less."""
     series = PLAIN.mean() + np.sqrt(0.8) * (PLAIN - PLAIN.mean())
-    moved = np.sqrt(0.15 * PLAIN.var() / N / BLOCKS) / (7 / 8)
+    wanted = 0.15 * PLAIN.var() / N
+    moving = min(
+        (_tried("moving", series, moved) for moved in np.linspace(0, 0.05, 501)),
+        key=lambda candidate: abs(_added(candidate) - wanted),
+    )
+    np.testing.assert_allclose(_added(moving), wanted, rtol=0.05)
     assert _chosen(_tried("still", series)).names == ("still",)
-    _is_plain(_chosen(_tried("moving", series, moved)))
+    _is_plain(_chosen(moving))
 
 
 def test_weights_are_by_the_variance_to_reckon_with() -> None:

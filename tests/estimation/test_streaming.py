@@ -13,7 +13,7 @@ import targets
 from steinax._numerics import precision
 from steinax.chains import controlled_statistics
 from steinax.estimation._estimate import stream_degree, stream_held_out, stream_problem
-from steinax.solvers._regression import instability
+from steinax.solvers import instability
 from steinax.solvers._streaming import Working, features_of
 
 F = {"sine": lambda x: jnp.sin(x[0] + x[1]), "norm": lambda x: jnp.sum(x**2), "first": "x[0]"}

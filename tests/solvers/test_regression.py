@@ -68,6 +68,25 @@ class TestLeavingOut:
             np.testing.assert_allclose(held.intercepts[i], mean, atol=1e-9)
             np.testing.assert_allclose(held.residual[start:stop], (F - g)[start:stop], atol=1e-9)
 
+    @pytest.mark.parametrize("draw", [None, np.arange(N) % 4 > 0], ids=["draws", "with training"])
+    def test_estimates_without_a_fold_are_those_of_refits(self, form: str, weights, draw) -> None:
+        """To first order: what is left out of the formula is a few per cent of the changes here."""
+        folds = tuple((i, i + 3) for i in range(0, 69, 3))
+        held = Regression(**FORMS[form], weights=weights).leave_out(F, folds, draw=draw)
+        w = np.ones(N) if weights is None else weights
+        used = np.where(np.ones(N) if draw is None else draw, w, 0.0)[:, None]
+        exact = np.zeros((len(folds), 2))
+        for i, out in enumerate(folds):
+            total, count = np.zeros(2), 0.0
+            for start, stop in folds[:i] + folds[i + 1 :]:
+                kept = np.delete(np.arange(N), [*range(*out), *range(start, stop)])
+                _, g = _fit(FORMS[form], kept, w**2)
+                total += (used * (F - g))[start:stop].sum(axis=0)
+                count += used[start:stop].sum()
+            exact[i] = total / count
+        changes, error = exact - exact.mean(axis=0), held.without - exact
+        assert np.linalg.norm(error) < 0.1 * np.linalg.norm(changes)
+
     def test_factorises_folds_once_for_all_integrands(
         self, form: str, weights, monkeypatch
     ) -> None:

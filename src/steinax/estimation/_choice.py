@@ -9,9 +9,9 @@ import numpy as np
 
 from .._show import html_table
 from .._types import AnyArray
-from ..chains import chain_statistics
+from ..chains import chain_statistics, pareto_khat
 from ..citing import references_of
-from ..solvers import Folds, HeldOut, moves
+from ..solvers import Folds, HeldOut
 from ._candidates import (
     MARGIN,
     MIXED,
@@ -21,6 +21,10 @@ from ._candidates import (
 )
 from ._draws import CandidateFit
 
+TAIL = (
+    1.5,
+    2.0,
+)  # k-hat of expected variances from which, and to which, more of the jackknife counts
 WEIGHT_STEPS = 200  # iterations that determine the weights of a mixture
 
 
@@ -151,7 +155,9 @@ def choose(
     beside = rows[n:] if len(rows) > n else None
     held = HeldOut(rows[:n], folds=folds, beside=beside, share=pool.share)
     residual, variance, errors = held.residual, np.array(pool.variance), np.array(pool.error)
-    unstable = (np.einsum("kj,kjb->kb", weights, pool.moved) ** 2).sum(axis=1)
+    moved = np.einsum("kj,kjb->bk", weights, pool.moved)
+    counted = (weights * pool.counted).sum(axis=1)
+    unstable = jackknife_excess(moved, residual, folds, counted)
     unstable += held.excess * pool.per_draw
     mixture_variance = _of_average(residual, pool.per_draw, chains) + unstable
     apart = _disagreement(np.array(pool.mean) - residual.mean(axis=0), errors, mixture_variance)
@@ -189,6 +195,7 @@ class Pool:
         least: the variances of these, larger if fits are `UNSTABLE`, infinite in empty slots, (k, few).
         series: the residuals of these on the draws, followed by those on the training points, (k, few, rows).
         moved: how far the fits of these move, (k, few, fold).
+        counted: the part of the jackknife's variance of these that counts, (k, few).
     """
 
     def __init__(self, plain: CandidateFit, autocorrelation: AnyArray, folds: Folds):
@@ -206,6 +213,7 @@ class Pool:
         training = 0 if plain.held.beside is None else len(plain.held.beside)
         self.series = np.zeros((k, MIXED, n + training))
         self.moved = np.zeros((k, MIXED, len(folds)))
+        self.counted = np.ones((k, MIXED))
         self.add(plain)
 
     def add(self, fit: CandidateFit) -> None:
@@ -214,10 +222,12 @@ class Pool:
         if self.candidates and not usable.any():
             return
         residual = fit.held.residual
-        moved = moves(residual, fit.held.intercepts, self.folds)
+        moved = jackknife_moves(residual, fit.held.estimates, self.folds)
         if not self.candidates:
             moved[:] = 0.0  # the moves of plain averages are in their variance
-        error = fit.variance * self.per_draw + (moved**2).sum(axis=0)
+        counted = counted_of(fit.held)
+        excess = jackknife_excess(moved, residual, self.folds, counted)
+        error = fit.variance * self.per_draw + excess
         row = self._row(fit, usable)
         self.error[row] = np.where(usable, error, self.error[row])
         self.mean[row] = np.where(usable, residual.mean(axis=0), self.mean[row])
@@ -227,7 +237,7 @@ class Pool:
         better = np.flatnonzero(pessimistic < worst)
         at = (better, slot[better])
         self.place[at], self.least[at] = row, pessimistic[better]
-        self.moved[at] = moved[:, better].T
+        self.moved[at], self.counted[at] = moved[:, better].T, counted
         self.series[*at, : len(residual)] = residual[:, better].T
         if fit.held.beside is not None:
             self.series[*at, len(residual) :] = fit.held.beside[:, better].T
@@ -245,6 +255,63 @@ class Pool:
         self.error.append(np.full(len(usable), np.inf))
         self.mean.append(np.zeros(len(usable)))
         return len(self.candidates) - 1
+
+
+def jackknife_moves(residual: AnyArray, without: AnyArray, folds: Folds) -> np.ndarray:
+    r"""Changes of the estimate when each fold is left out, beyond those of the series: (fold, k).
+
+    Without fold $B$ the estimate is $c_{(B)}$. If fits did not change, it would be the mean
+    $\bar r_{(B)}$ of the series without the fold. The changes are $u_B = c_{(B)} - \bar r_{(B)}$, centred.
+    Those of `solvers.moves` are of the intercepts of single fits, these are of the estimate itself.
+
+    Args:
+        residual: f - g on every draw, g fitted to the other folds, (n, k).
+        without: $c_{(B)}$, (fold, k).
+        folds: where each starts and stops.
+    """
+    without = np.asarray(without, np.float64)
+    return without - without.mean(axis=0) - _without_each(residual, folds)
+
+
+def jackknife_excess(
+    moved: AnyArray, residual: AnyArray, folds: Folds, counted: float | AnyArray
+) -> np.ndarray:
+    r"""The variance of the jackknife beyond that of the series, (k,).
+
+    $$ \max\Bigl(0, \frac{K - 1}{K} \sum_B \bigl[\gamma (\bar r_{(B)} + u_B)^2 - \bar r_{(B)}^2\bigr]\Bigr) $$
+
+    with $\bar r_{(B)}$ centred.
+
+    Args:
+        moved: $u_B$, (fold, k): see `jackknife_moves`.
+        residual: the series, (n, k).
+        folds: where each starts and stops.
+        counted: $\gamma$, (k,) or a number: see `counted_of`.
+    """
+    alone = _without_each(residual, folds)
+    excess = counted * ((moved + alone) ** 2).sum(axis=0) - (alone**2).sum(axis=0)
+    return np.maximum((1 - 1 / len(folds)) * excess, 0.0)
+
+
+def counted_of(held: HeldOut) -> float:
+    r"""The part of the jackknife's variance that counts, from a half to 1.
+
+    The jackknife counts twice what depends on two draws at a time, and that is most of the error of a
+    flexible fit: a fit with a penalty. So a half of its variance counts, unless the expected variance of
+    the errors has such a heavy tail, $\hat k$ above `TAIL`, that a few draws determine the fit.
+    """
+    if not held.penalised or held.variance is None:
+        return 1.0
+    k = np.nan_to_num(pareto_khat(np.asarray(held.variance, np.float64)[:, None])[0])
+    return float(np.interp(k, TAIL, (0.5, 1.0)))
+
+
+def _without_each(residual: AnyArray, folds: Folds) -> np.ndarray:
+    """The mean of a series without each fold, (fold, k), centred."""
+    start, stop = np.array(folds).T
+    sums, count = np.add.reduceat(np.asarray(residual, np.float64), start), (stop - start)[:, None]
+    found = (sums.sum(axis=0) - sums) / (count.sum() - count)
+    return found - found.mean(axis=0)
 
 
 def _disagreement(

@@ -130,10 +130,10 @@ def _fit_powers(draws: RealDraws, power: int, features: np.ndarray) -> Candidate
         block = slice(start, start + TOGETHER)
         fit = Regression(features[:, block].swapaxes(0, 1))
         held = fit.leave_out(f.T[block, :, None], draws.folds, draw=draws.draw)
-        columns = zip(held.residual, held.intercepts, held.variance, fit.sound, strict=True)  # type: ignore
-        for residual, intercepts, expected, sound in columns:
+        columns = zip(held.residual, held.estimates, held.variance, fit.sound, strict=True)  # type: ignore
+        for residual, without, expected, sound in columns:
             variance = expected if sound else np.full(len(f), np.nan)
-            column = HeldOut(residual, "", intercepts, variance, draws.folds)
+            column = HeldOut(residual, "", without, variance, draws.folds)
             fits.append(draws.tried(candidate, column))
     return side_by_side(fits)
 

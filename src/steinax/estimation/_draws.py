@@ -108,14 +108,15 @@ class CandidateFit:
 
 def side_by_side(fits: Sequence[CandidateFit]) -> CandidateFit:
     """Join fits of a candidate to single integrands into one fit to all integrands."""
-    residual, intercepts = (
+    residual, intercepts, without = (
         np.concatenate([getattr(fit.held, field) for fit in fits], axis=1)
-        for field in ("residual", "intercepts")
+        for field in ("residual", "intercepts", "estimates")
     )
     variance = np.concatenate([fit.variance for fit in fits])
     training = [fit.held.beside for fit in fits if fit.held.beside is not None]
     beside = np.concatenate(training, axis=1) if training else None
-    held = HeldOut(residual, "", intercepts, folds=fits[0].held.folds, beside=beside)
+    folds = fits[0].held.folds
+    held = HeldOut(residual, "", intercepts, folds=folds, beside=beside, without=without)
     return CandidateFit(fits[0].candidate, held, variance)
 
 

@@ -9,7 +9,9 @@ from ._base import (
     evaluate,
     prepare,
     random_key as random_key,
+    typical_share as typical_share,
     unit_weights as unit_weights,
+    with_training as with_training,
 )
 from ._conjugate_gradient import (
     KEPT_ROWS as KEPT_ROWS,
@@ -35,8 +37,6 @@ from ._regression import (
     moves_of_means as moves_of_means,
     on_draws as on_draws,
     scaled as scaled,
-    typical_share as typical_share,
-    with_training as with_training,
 )
 from ._sparse import Sparse
 from ._spread import Spread

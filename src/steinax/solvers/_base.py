@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 import equinox as eqx
@@ -34,6 +35,8 @@ from ..operators import AbstractOperator
 from ._regression import Folds, HeldOut, scaled
 
 type Weights = Float[AnyArray, " n"] | None
+SHELLS = 10  # of distances from the centre, in `typical_share`
+REACH = 1.5  # times the distance of the farthest draw: training points beyond have no part in the spread
 
 
 def unit_weights(weights: AnyArray | None) -> Weights:
@@ -337,3 +340,59 @@ def _moved(family: AbstractFamily, coordinates: AffineMap) -> AbstractFamily:
         return node.moved(coordinates.shift, coordinates.scale) if is_operator(node) else node
 
     return jax.tree.map(move, family, is_leaf=is_operator)
+
+
+def typical_share(x: AnyArray, draw: np.ndarray | None) -> np.ndarray | None:
+    """The share of each draw and training point in the spread of residuals, (rows,); None if all are draws.
+
+    Training points need not be distributed as the draws are: leapfrog states reach farther out. So rows are
+    sorted into shells by their distance from the centre. A shell between quantiles of the draws counts as
+    it does among the draws, and the shell beyond the last of n draws counts 1 / (n + 1), which is the
+    expected probability of the region outside; points much farther out count nothing.
+
+    Args:
+        x: standardised coordinates, (rows, dim).
+        draw: which rows are draws, (rows,); None for all.
+    """
+    if draw is None or draw.all():
+        return None
+    radius = np.linalg.norm(np.asarray(x), axis=1)
+    inner, n = radius[draw], int(draw.sum())
+    count = max(min(SHELLS, n // 5), 1)
+    edges = np.quantile(inner, np.linspace(0, 1, count + 1))[1:]
+    shell = np.searchsorted(edges, radius)  # the last is beyond all draws
+    used = radius <= REACH * edges[-1]
+    rows = np.bincount(shell[used], minlength=count + 1)
+    mass = np.array([*np.full(count, n / count), 1.0]) * (rows > 0)
+    return np.where(used, (mass / np.maximum(rows, 1))[shell], 0.0) / mass.sum()
+
+
+def with_training(
+    folds: Folds, training: int, most: int | None = None
+) -> tuple[np.ndarray, Folds, np.ndarray | None]:
+    """Deal training points to the folds of draws, so that each is held out with one of them.
+
+    Args:
+        folds: the start and stop of each fold of draws.
+        training: the number of training points, which are the rows after the draws.
+        most: the most training points to use, evenly spaced; all by default.
+
+    Returns:
+        The order of the rows, in which each fold of draws is followed by its training points; where the folds
+        start and stop in it; and which of the rows are draws, None if all are.
+
+    >>> with_training(((0, 2), (2, 4)), 3)
+    (array([0, 1, 4, 5, 2, 3, 6]), ((0, 4), (4, 7)), array([ True,  True, False, False,  True,  True, False]))
+    >>> with_training(((0, 2), (2, 4)), 30, most=2)[0]
+    array([ 0,  1, 11,  2,  3, 26])
+    """
+    n = folds[-1][1]
+    if not training:
+        return np.arange(n), folds, None
+    count = training if most is None else min(training, most)
+    points = n + ((np.arange(count) + 0.5) * training / count).astype(int)
+    edges = np.ceil(np.linspace(0, count, len(folds) + 1)).astype(int)
+    dealt = zip(folds, pairwise(edges), strict=True)
+    parts = [np.r_[i:j, points[a:b]] for (i, j), (a, b) in dealt]
+    order, stops = np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+    return order, tuple((int(i), int(j)) for i, j in pairwise(stops)), order < n

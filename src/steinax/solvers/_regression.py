@@ -15,7 +15,6 @@ features with a penalty are columns with rows of the penalty's factor below them
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,6 @@ DEPENDENT = 1e-11  # relative residual on the columns before, below which a colu
 SAFE = 1e-3  # relative residual above which normal equations, solved twice, lose no digits
 SAFER = 0.03  # relative residual above which normal equations, solved once, lose no digits
 LEVERAGE = 1e-6  # of a direction in the other folds, below which the fit to them is recomputed
-SHELLS = 10  # of distances from the centre, in `typical_share`
-REACH = 1.5  # times the distance of the farthest draw: training points beyond have no part in the spread
 WEAK = 1e-10  # the penalty of such a direction in a batch, or under jax.jit
 
 
@@ -45,12 +42,15 @@ class HeldOut:
         note: how the control variates were fitted.
         intercepts: the mean of f - g on the draws outside each fold, g fitted without the fold, (fold, k);
             None for a single fit.
+        without: the estimate without the draws of each fold, (fold, k), to first order; None if the solver
+            does not compute it.
         variance: the expected square of each draw's error, (n,), up to a common factor: larger for a draw
             far from the others. None if the solver does not compute it.
         folds: where each fold starts and stops; None for a single fit.
         unseen: the variance of the mean that the residuals do not show, (k,); None for none.
         reason: why the residuals give no valid standard error; None if they do.
         beside: f - g on the training points, (training, k), each held out with a fold; None without any.
+        penalised: whether fits have a penalty, so that they may be flexible.
         share: of each draw, and then of each training point, in the spread of f - g: see `typical_share`.
     """
 
@@ -63,6 +63,13 @@ class HeldOut:
     reason: str | None = None
     beside: AnyArray | None = None
     share: np.ndarray | None = None
+    without: AnyArray | None = None
+    penalised: bool = False
+
+    @property
+    def estimates(self) -> AnyArray | None:
+        """The estimates without each fold, (fold, k): intercepts, if nothing better is known."""
+        return self.intercepts if self.without is None else self.without
 
     def on_draws(self, draw: np.ndarray | None, share: np.ndarray | None) -> "HeldOut":
         """Separate the residuals on draws from those on training points.
@@ -94,31 +101,6 @@ class HeldOut:
             return np.zeros(residual.shape[1])
         both = np.concatenate([residual, self.beside]) - residual.mean(axis=0)
         return np.maximum(self.share @ both**2 - residual.var(axis=0), 0.0)
-
-
-def typical_share(x: AnyArray, draw: np.ndarray | None) -> np.ndarray | None:
-    """The share of each draw and training point in the spread of residuals, (rows,); None if all are draws.
-
-    Training points need not be distributed as the draws are: leapfrog states reach farther out. So rows are
-    sorted into shells by their distance from the centre. A shell between quantiles of the draws counts as
-    it does among the draws, and the shell beyond the last of n draws counts 1 / (n + 1), which is the
-    expected probability of the region outside; points much farther out count nothing.
-
-    Args:
-        x: standardised coordinates, (rows, dim).
-        draw: which rows are draws, (rows,); None for all.
-    """
-    if draw is None or draw.all():
-        return None
-    radius = np.linalg.norm(np.asarray(x), axis=1)
-    inner, n = radius[draw], int(draw.sum())
-    count = max(min(SHELLS, n // 5), 1)
-    edges = np.quantile(inner, np.linspace(0, 1, count + 1))[1:]
-    shell = np.searchsorted(edges, radius)  # the last is beyond all draws
-    used = radius <= REACH * edges[-1]
-    rows = np.bincount(shell[used], minlength=count + 1)
-    mass = np.array([*np.full(count, n / count), 1.0]) * (rows > 0)
-    return np.where(used, (mass / np.maximum(rows, 1))[shell], 0.0) / mass.sum()
 
 
 @dataclass(frozen=True)
@@ -231,10 +213,56 @@ class Regression:
         residual = unscaled(error, self._held_out(folds)) + per_draw(intercepts, folds) + centre
         if draw is not None and not draw.all():
             intercepts = intercepts + self._means_on_draws(y, error, folds, draw)
+        without = None
+        if len(folds) > 1 and not blocks.refits:
+            without = self._without(alpha, error, intercept, folds, draw) + centre
         variance = blocks.diagonal if expected else None
         if variance is not None and self.weights is not None:
             variance = variance / self.weights[:stop] ** 2
-        return HeldOut(residual, "", intercepts + centre, variance, folds)
+        penalised = self.factor is not None or self.upper.shape[-1] > self.free
+        rest = {"without": without, "penalised": penalised}
+        return HeldOut(residual, "", intercepts + centre, variance, folds, **rest)
+
+    def _without(
+        self,
+        alpha: AnyArray,
+        error: AnyArray,
+        intercept: AnyArray,
+        folds: Folds,
+        draw: np.ndarray | None,
+    ) -> AnyArray:
+        r"""The mean of the held-out residuals without the draws of each fold, to first order: (fold, k).
+
+        Leaving out $B$ changes the error of the fit without another fold $F$ to $e_F - P_{FF}^{-1} P_{FB}
+        e_B$, where terms of second order in $P_{FB}$ are neglected. Summed over all $F$, that is one product
+        with $P$.
+        """
+        xp, blocks, stop = namespace(error), self.blocks(folds), folds[-1][1]
+        tau, share = self.tau[..., :stop, None], xp.ones((stop, 1), dtype=error.dtype)
+        weights = share if self.weights is None else self.weights[:stop, None]
+        if draw is not None:
+            share = xp.where(draw[:stop, None], share, 0.0)
+        count = fold_sums(share * weights, folds)  # by fold, and below for each row
+        size, rest = per_draw(count, folds), xp.sum(count) - count
+        right = share - size * tau
+        back = self._times(blocks.solve(right)) - right
+        others = self._times(size * error) - size * alpha[..., :stop, :]
+        own = fold_sums(right * error, folds)
+        total = xp.sum(own, axis=-2, keepdims=True) - own - fold_sums(back * error, folds)
+        shift = fold_sums(blocks.solve(tau) * others, folds)
+        return (total + shift) / rest + intercept - fold_sums(tau * error, folds)
+
+    def _times(self, z: AnyArray) -> AnyArray:
+        """Compute P z on the rows of z, the first rows; z is zero on the others."""
+        xp, rows, n = namespace(z), z.shape[-2], self.basis.shape[-2]
+        if rows < n:
+            pad = xp.zeros((*z.shape[:-2], n - rows, z.shape[-1]), dtype=z.dtype)
+            z = xp.concat([z, pad], axis=-2)
+        white = z if self.factor is None else solve_triangular(self.factor, z)
+        white = white - self.basis @ (self.basis.mT @ white)
+        if self.factor is not None:
+            white = solve_triangular(self.factor, white, transposed=True)
+        return white[..., :rows, :]
 
     def _means_on_draws(
         self, y: AnyArray, error: AnyArray, folds: Folds, draw: np.ndarray
@@ -624,37 +652,6 @@ def on_draws(folds: Folds, draw: np.ndarray) -> Folds:
     """Where folds start and stop among the draws alone, a mask of the rows."""
     counts = np.concatenate([[0], np.cumsum(draw)])
     return tuple((int(counts[i]), int(counts[j])) for i, j in folds)
-
-
-def with_training(
-    folds: Folds, training: int, most: int | None = None
-) -> tuple[np.ndarray, Folds, np.ndarray | None]:
-    """Deal training points to the folds of draws, so that each is held out with one of them.
-
-    Args:
-        folds: the start and stop of each fold of draws.
-        training: the number of training points, which are the rows after the draws.
-        most: the most training points to use, evenly spaced; all by default.
-
-    Returns:
-        The order of the rows, in which each fold of draws is followed by its training points; where the folds
-        start and stop in it; and which of the rows are draws, None if all are.
-
-    >>> with_training(((0, 2), (2, 4)), 3)
-    (array([0, 1, 4, 5, 2, 3, 6]), ((0, 4), (4, 7)), array([ True,  True, False, False,  True,  True, False]))
-    >>> with_training(((0, 2), (2, 4)), 30, most=2)[0]
-    array([ 0,  1, 11,  2,  3, 26])
-    """
-    n = folds[-1][1]
-    if not training:
-        return np.arange(n), folds, None
-    count = training if most is None else min(training, most)
-    points = n + ((np.arange(count) + 0.5) * training / count).astype(int)
-    edges = np.ceil(np.linspace(0, count, len(folds) + 1)).astype(int)
-    dealt = zip(folds, pairwise(edges), strict=True)
-    parts = [np.r_[i:j, points[a:b]] for (i, j), (a, b) in dealt]
-    order, stops = np.concatenate(parts), np.cumsum([0, *map(len, parts)])
-    return order, tuple((int(i), int(j)) for i, j in pairwise(stops)), order < n
 
 
 def moves(residual: AnyArray, intercepts: AnyArray, folds: Folds) -> np.ndarray:

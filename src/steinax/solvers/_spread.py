@@ -13,7 +13,7 @@ from ._base import AbstractSolver, Problem, Solution
 from ._regression import Folds, HeldOut
 
 AXIS = "data"  # the mesh axis along which draws are spread
-ARRAYS = ("residual", "intercepts", "variance", "unseen")  # the array fields of HeldOut
+ARRAYS = ("residual", "intercepts", "without", "variance", "unseen")  # the array fields of HeldOut
 
 
 class Spread(AbstractSolver):
