@@ -230,8 +230,8 @@ GATE = (
     _mutant(
         "the moves of a mixture's fits are not in the error",
         "estimation/_choice.py",
-        'np.einsum("kj,kjb->bk", weights, pool.moved)',
-        '0.0 * np.einsum("kj,kjb->bk", weights, pool.moved)',
+        "return np.where(np.isfinite(excess), excess, (moved**2).sum(axis=0))",
+        "return np.zeros_like(excess)",
         f"{CHOICE}::test_fits_that_move_a_little_are_charged_for_it",
     ),
     _mutant(

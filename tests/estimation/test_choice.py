@@ -26,7 +26,7 @@ def _tried(name: str, residual: np.ndarray, moved: float = 0.0) -> CandidateFit:
     """A candidate whose intercepts move to and fro by so much when folds are left out."""
     swing = moved * np.resize([1.0, -1.0], BLOCKS)[:, None]
     means = np.array([np.delete(residual, np.s_[a:b], axis=0).mean(axis=0) for a, b in FOLDS])
-    held = HeldOut(residual, intercepts=means + swing, folds=FOLDS)
+    held = HeldOut(residual, intercepts=means + swing, folds=FOLDS, without=means + swing)
     return CandidateFit(Candidate(name), held, residual.var(axis=0))
 
 
@@ -37,8 +37,8 @@ def _jackknife(estimates: np.ndarray) -> float:
 
 def _added(candidate: CandidateFit) -> float:
     """The jackknife's variance beyond that of an average of the same series."""
-    still = _tried("still", candidate.held.residual).held.intercepts
-    return _jackknife(candidate.held.intercepts) - _jackknife(still)
+    still = _tried("still", candidate.held.residual).held.without
+    return _jackknife(candidate.held.without) - _jackknife(still)
 
 
 def _chosen(*candidates: CandidateFit) -> Choice:
@@ -96,6 +96,13 @@ def test_fits_that_move_a_little_are_charged_for_it() -> None:
     choice = _chosen(moving)
     assert choice.names == ("moving",)
     np.testing.assert_allclose(choice.held.unseen, _added(moving), rtol=1e-6)
+
+
+def test_fits_whose_estimates_without_folds_are_unknown_are_charged_by_their_intercepts() -> None:
+    """By the sum of the squares of the moves, each 7/8 of what the intercept swings by."""
+    moving = _tried("moving", _small(1), moved=0.005)
+    choice = _chosen(replace(moving, held=replace(moving.held, without=None)))
+    np.testing.assert_allclose(choice.held.unseen, BLOCKS * (7 / 8 * 0.005) ** 2, rtol=1e-6)
 
 
 def test_plain_averages_are_not_charged_for_moving_as_averages_do() -> None:

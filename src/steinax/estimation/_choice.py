@@ -11,7 +11,7 @@ from .._show import html_table
 from .._types import AnyArray
 from ..chains import chain_statistics, pareto_khat
 from ..citing import references_of
-from ..solvers import Folds, HeldOut
+from ..solvers import Folds, HeldOut, moves
 from ._candidates import (
     MARGIN,
     MIXED,
@@ -155,9 +155,7 @@ def choose(
     beside = rows[n:] if len(rows) > n else None
     held = HeldOut(rows[:n], folds=folds, beside=beside, share=pool.share)
     residual, variance, errors = held.residual, np.array(pool.variance), np.array(pool.error)
-    moved = np.einsum("kj,kjb->bk", weights, pool.moved)
-    counted = (weights * pool.counted).sum(axis=1)
-    unstable = jackknife_excess(moved, residual, folds, counted)
+    unstable = _instability(pool, weights, residual)
     unstable += held.excess * pool.per_draw
     mixture_variance = _of_average(residual, pool.per_draw, chains) + unstable
     apart = _disagreement(np.array(pool.mean) - residual.mean(axis=0), errors, mixture_variance)
@@ -195,6 +193,7 @@ class Pool:
         least: the variances of these, larger if fits are `UNSTABLE`, infinite in empty slots, (k, few).
         series: the residuals of these on the draws, followed by those on the training points, (k, few, rows).
         moved: how far the fits of these move, (k, few, fold).
+        changes: how far the estimates of these move, see `jackknife_moves`; NaN if not known, (k, few, fold).
         counted: the part of the jackknife's variance of these that counts, (k, few).
     """
 
@@ -213,6 +212,7 @@ class Pool:
         training = 0 if plain.held.beside is None else len(plain.held.beside)
         self.series = np.zeros((k, MIXED, n + training))
         self.moved = np.zeros((k, MIXED, len(folds)))
+        self.changes = np.zeros((k, MIXED, len(folds)))
         self.counted = np.ones((k, MIXED))
         self.add(plain)
 
@@ -222,11 +222,15 @@ class Pool:
         if self.candidates and not usable.any():
             return
         residual = fit.held.residual
-        moved = jackknife_moves(residual, fit.held.estimates, self.folds)
+        moved = moves(residual, fit.held.intercepts, self.folds)
         if not self.candidates:
             moved[:] = 0.0  # the moves of plain averages are in their variance
+        changes = np.full_like(moved, np.nan)
+        if fit.held.without is not None:
+            changes = jackknife_moves(residual, fit.held.without, self.folds)
         counted = counted_of(fit.held)
-        excess = jackknife_excess(moved, residual, self.folds, counted)
+        excess = jackknife_excess(changes, residual, self.folds, counted)
+        excess = np.where(np.isfinite(excess), excess, (moved**2).sum(axis=0))
         error = fit.variance * self.per_draw + excess
         row = self._row(fit, usable)
         self.error[row] = np.where(usable, error, self.error[row])
@@ -237,7 +241,8 @@ class Pool:
         better = np.flatnonzero(pessimistic < worst)
         at = (better, slot[better])
         self.place[at], self.least[at] = row, pessimistic[better]
-        self.moved[at], self.counted[at] = moved[:, better].T, counted
+        self.moved[at], self.changes[at] = moved[:, better].T, changes[:, better].T
+        self.counted[at] = counted
         self.series[*at, : len(residual)] = residual[:, better].T
         if fit.held.beside is not None:
             self.series[*at, len(residual) :] = fit.held.beside[:, better].T
@@ -255,6 +260,16 @@ class Pool:
         self.error.append(np.full(len(usable), np.inf))
         self.mean.append(np.zeros(len(usable)))
         return len(self.candidates) - 1
+
+
+def _instability(pool: Pool, weights: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    """The variance that changes of a mixture's fits between folds add to that of its series, (k,)."""
+    used = np.where((weights > 0)[..., None], pool.changes, 0.0)
+    changes = np.einsum("kj,kjb->bk", weights, used)
+    counted = (weights * pool.counted).sum(axis=1)
+    excess = jackknife_excess(changes, residual, pool.folds, counted)
+    moved = np.einsum("kj,kjb->bk", weights, pool.moved)
+    return np.where(np.isfinite(excess), excess, (moved**2).sum(axis=0))
 
 
 def jackknife_moves(residual: AnyArray, without: AnyArray, folds: Folds) -> np.ndarray:

@@ -130,10 +130,11 @@ def _fit_powers(draws: RealDraws, power: int, features: np.ndarray) -> Candidate
         block = slice(start, start + TOGETHER)
         fit = Regression(features[:, block].swapaxes(0, 1))
         held = fit.leave_out(f.T[block, :, None], draws.folds, draw=draws.draw)
-        columns = zip(held.residual, held.estimates, held.variance, fit.sound, strict=True)  # type: ignore
-        for residual, without, expected, sound in columns:
+        arrays = (held.residual, held.intercepts, held.without, held.variance, fit.sound)
+        columns = zip(*(np.asarray(array) for array in arrays), strict=True)
+        for residual, intercepts, without, expected, sound in columns:
             variance = expected if sound else np.full(len(f), np.nan)
-            column = HeldOut(residual, "", without, variance, draws.folds)
+            column = HeldOut(residual, "", intercepts, variance, draws.folds, without=without)
             fits.append(draws.tried(candidate, column))
     return side_by_side(fits)
 

@@ -66,11 +66,6 @@ class HeldOut:
     without: AnyArray | None = None
     penalised: bool = False
 
-    @property
-    def estimates(self) -> AnyArray | None:
-        """The estimates without each fold, (fold, k): intercepts, if nothing better is known."""
-        return self.intercepts if self.without is None else self.without
-
     def on_draws(self, draw: np.ndarray | None, share: np.ndarray | None) -> "HeldOut":
         """Separate the residuals on draws from those on training points.
 
