@@ -242,8 +242,9 @@ def directional(draws: RealDraws, selected: np.ndarray) -> CandidateFit:
 
 def _not_fitted(draws: RealDraws, candidate: Candidate, column: np.ndarray) -> CandidateFit:
     """Stand in for the fit of an integrand, (rows, 1), that may not use a candidate: its variance is NaN."""
-    unknown, intercepts = np.full(len(column), np.nan), np.zeros((len(draws.folds), 1))
-    return draws.tried(candidate, HeldOut(column, "", intercepts, unknown, draws.folds))
+    unknown, folds = np.full(len(column), np.nan), draws.folds
+    none = np.full((len(folds), 1), np.nan)
+    return draws.tried(candidate, HeldOut(column, "", none, unknown, folds, without=none))
 
 
 ROWS_PER_COLUMN = 10  # of the features of second degree: with fewer, only those of first degree

@@ -108,24 +108,14 @@ class CandidateFit:
 
 def side_by_side(fits: Sequence[CandidateFit]) -> CandidateFit:
     """Join fits of a candidate to single integrands into one fit to all integrands."""
-    residual, intercepts = (
-        np.concatenate([getattr(fit.held, field) for fit in fits], axis=1)
-        for field in ("residual", "intercepts")
-    )
-    unknown = np.full((len(intercepts), 1), np.nan)
-    without = [unknown if fit.held.without is None else fit.held.without for fit in fits]
-    variance = np.concatenate([fit.variance for fit in fits])
-    training = [fit.held.beside for fit in fits if fit.held.beside is not None]
-    beside = np.concatenate(training, axis=1) if training else None
-    folds = fits[0].held.folds
-    held = HeldOut(
-        residual,
-        "",
-        intercepts,
-        folds=folds,
-        beside=beside,
-        without=np.concatenate(without, axis=1),
-    )
+
+    def joined(field: str) -> np.ndarray:
+        return np.concatenate([getattr(fit.held, field) for fit in fits], axis=1)
+
+    first, variance = fits[0].held, np.concatenate([fit.variance for fit in fits])
+    beside = None if first.beside is None else joined("beside")
+    held = HeldOut(joined("residual"), "", joined("intercepts"), folds=first.folds, beside=beside)
+    held = replace(held, without=joined("without"))
     return CandidateFit(fits[0].candidate, held, variance)
 
 

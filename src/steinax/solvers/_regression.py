@@ -43,7 +43,7 @@ class HeldOut:
         intercepts: the mean of f - g on the draws outside each fold, g fitted without the fold, (fold, k);
             None for a single fit.
         without: the estimate without the draws of each fold, (fold, k), to first order; None if the solver
-            does not compute it.
+            does not compute it, NaN if a fold had to be refitted.
         variance: the expected square of each draw's error, (n,), up to a common factor: larger for a draw
             far from the others. None if the solver does not compute it.
         folds: where each fold starts and stops; None for a single fit.
@@ -209,8 +209,9 @@ class Regression:
         if draw is not None and not draw.all():
             intercepts = intercepts + self._means_on_draws(y, error, folds, draw)
         without = None
-        if len(folds) > 1 and not blocks.refits:
+        if len(folds) > 1:
             without = self._without(alpha, error, intercept, folds, draw) + centre
+            without = np.nan * without if blocks.refits else without
         variance = blocks.diagonal if expected else None
         if variance is not None and self.weights is not None:
             variance = variance / self.weights[:stop] ** 2
