@@ -21,10 +21,8 @@ from ._candidates import (
 )
 from ._draws import CandidateFit
 
-TAIL = (
-    1.5,
-    2.0,
-)  # k-hat of expected variances from which, and to which, more of the jackknife counts
+# k-hat of expected variances from which, and to which, more of the jackknife counts
+TAIL = (1.5, 2.0)
 WEIGHT_STEPS = 200  # iterations that determine the weights of a mixture
 
 

@@ -114,8 +114,8 @@ def side_by_side(fits: Sequence[CandidateFit]) -> CandidateFit:
 
     first, variance = fits[0].held, np.concatenate([fit.variance for fit in fits])
     beside = None if first.beside is None else joined("beside")
-    held = HeldOut(joined("residual"), "", joined("intercepts"), folds=first.folds, beside=beside)
-    held = replace(held, without=joined("without"))
+    arrays = {field: joined(field) for field in ("residual", "intercepts", "without")}
+    held = HeldOut(**arrays, folds=first.folds, beside=beside)
     return CandidateFit(fits[0].candidate, held, variance)
 
 
