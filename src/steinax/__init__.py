@@ -39,6 +39,7 @@ _HOMES = {  # in the order in which data flows
         "Network",
         "RandomFeatures",
         "Tied",
+        "Kinks",
     ),
     "spaces": (),
     "objectives": (

@@ -53,6 +53,7 @@ from .families import (
     Network as Network,
     RandomFeatures as RandomFeatures,
     Tied as Tied,
+    Kinks as Kinks,
 )
 from .objectives import (
     LeastSquares as LeastSquares,

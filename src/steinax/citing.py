@@ -55,6 +55,14 @@ a kernel on top of a polynomial
   url = {https://academic.oup.com/biomet/article/109/2/351/6309456},
 }
 
+jumps, from forces
+@article{delasheras2018better,
+  author = {Daniel {de las Heras} and Matthias Schmidt},
+  title = {Better than Counting: Density Profiles from Force Sampling},
+  year = {2018}, journal = {Physical Review Letters}, volume = {120}, pages = {218001},
+  eprint = {1711.00006}, archiveprefix = {arXiv},
+}
+
 neural networks
 @misc{zhu2018neural,
   author = {Zhanxing Zhu and Ruosi Wan and Mingjun Zhong},

@@ -117,6 +117,13 @@ class TestInstability:
         found = [counted_of(replace(held, variance=u**-k)) for k in (0.5, 1.0, 1.75, 2.5)]
         assert found[:2] == [0.5, 0.5] and 0.5 < found[2] < 1 and found[3] == 1.0
         assert counted_of(replace(held, penalised=False)) == 1.0
+        few = [
+            counted_of(HeldOut(np.zeros((n, 1)), "", None, u[:n], penalised=True))
+            for n in (80, 300)
+        ]
+        assert few[0] == 1.0 and 0.5 < few[1] < 1.0
+        beside = HeldOut(np.zeros((80, 1)), "", None, u[:80], penalised=True)
+        assert counted_of(replace(beside, beside=np.zeros((920, 1)))) == 0.5
 
     def test_enters_the_error_of_a_near_interpolation(self) -> None:
         """The series alone would say less than half of the error that is reckoned with."""

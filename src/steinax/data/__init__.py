@@ -1,6 +1,5 @@
 """Samples of draws and scores, coordinates for them, and integrands evaluated on them."""
 
-from ._compiled import compiled as compiled, variables_asked as variables_asked
 from ._coordinates import (
     DRAWS_PER_DIM as DRAWS_PER_DIM,
     DRAWS_PER_SCORE as DRAWS_PER_SCORE,
@@ -45,7 +44,14 @@ from ._sample import (
     space_family as space_family,
     vectors_of as vectors_of,
 )
-from ._stream import LazySample as LazySample, Stream, lazy_sample as lazy_sample
+from ._steps import Link as Link, Step as Step, links as links
+from ._stream import (
+    LazySample as LazySample,
+    Stream,
+    compiled as compiled,
+    lazy_sample as lazy_sample,
+    variables_asked as variables_asked,
+)
 from ._variables import (
     AXES as AXES,
     ByName as ByName,

@@ -1,6 +1,7 @@
 """The points that are fitted to, draws and training points, and standardised coordinates for them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -144,7 +145,7 @@ def with_warmup(sample: Sample, warmup: Sample | None) -> Sample:
 DRAWS_PER_SCORE = 1.5  # draws per dimension for the full covariance from draws and scores
 
 
-def covariance_of(x: Points, score: Points) -> tuple[np.ndarray, np.ndarray]:
+def covariance_of(x: Points, score: Points) -> tuple[Any, Any]:
     r"""Estimate mean and covariance from draws and scores: exactly, from few draws, for a Gaussian.
 
     $S$ solves $S C_s S = C_x$, with $C_x$ and $C_s$ the covariances of draws and scores, and the mean is
@@ -157,22 +158,24 @@ def covariance_of(x: Points, score: Points) -> tuple[np.ndarray, np.ndarray]:
     >>> bool(np.allclose(mean, 5.0) and np.allclose(covariance, np.diag([1.0, 9.0])))
     True
     """
-    x, score = np.asarray(x, np.float64), np.asarray(score, np.float64)
-    spreads = (np.where(each > 0, each, 1.0) for each in (x.std(axis=0), score.std(axis=0)))
-    unit = np.sqrt(np.divide(*spreads))
-    z, slope = (x - x.mean(axis=0)) / unit, (score - score.mean(axis=0)) * unit
+    xp = namespace(x)
+    if xp is np:
+        x, score = np.asarray(x, np.float64), np.asarray(score, np.float64)
+    spreads = (xp.where(each > 0, each, 1.0) for each in (xp.std(x, axis=0), xp.std(score, axis=0)))
+    unit = xp.sqrt(xp.divide(*spreads))
+    z, slope = (x - xp.mean(x, axis=0)) / unit, (score - xp.mean(score, axis=0)) * unit
     if len(x) < DRAWS_PER_SCORE * x.shape[1]:
-        steep = slope.std(axis=0)
-        covariance = np.diag(z.std(axis=0) / np.where(steep > 0, steep, 1.0))
+        steep = xp.std(slope, axis=0)
+        covariance = xp.diag(xp.std(z, axis=0) / xp.where(steep > 0, steep, 1.0))
     else:
-        values, vectors = np.linalg.eigh(slope.T @ slope)
-        root = np.sqrt(np.maximum(values, 1e-12 * values.max()))
+        values, vectors = xp.linalg.eigh(slope.T @ slope)
+        root = xp.sqrt(xp.maximum(values, 1e-12 * xp.max(values)))
         inner, inverse = (vectors * power @ vectors.T for power in (root, 1 / root))
-        values, vectors = np.linalg.eigh(inner @ (z.T @ z) @ inner)
-        middle = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+        values, vectors = xp.linalg.eigh(inner @ (z.T @ z) @ inner)
+        middle = vectors * xp.sqrt(xp.maximum(values, 0.0)) @ vectors.T
         covariance = inverse @ middle @ inverse
     covariance = unit[:, None] * covariance * unit
-    return x.mean(axis=0) + covariance @ score.mean(axis=0), covariance
+    return xp.mean(x, axis=0) + covariance @ xp.mean(score, axis=0), covariance
 
 
 def fresh_points(sample: Sample, count: int) -> np.ndarray:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -18,9 +17,10 @@ from numpy.typing import ArrayLike
 from .._numerics import precision, widest
 from .._show import some_of
 from .._types import Points, Series, Values
-from ..working import CorruptChunkError, chunk_file, chunk_shape, find_missing
+from ..working import find_missing, unreadable
 from ._coordinates import kept_training, training_note, training_size
 from ._sample import ADAPTERS, Sample, as_reals
+from ._steps import Step, joined, steps_of
 from ._variables import (
     AXES,
     ByName,
@@ -288,11 +288,13 @@ class Piece:
         names: the names of the columns.
         read: reads a slice of the columns.
         extra: bytes that reading needs in addition to the columns themselves.
+        steps: finds where columns jump, given their slice and values.
     """
 
     names: Sequence[str]
     read: Callable[[slice], np.ndarray]
     extra: int = 0
+    steps: Callable[[slice, np.ndarray], tuple[Step | None, ...]] = lambda *_: ()
 
 
 def piece(label: str, f: Integrand, sample: Sample) -> Piece:
@@ -319,7 +321,10 @@ def _of_function(label: str, f: Callable, sample: Sample) -> Piece:
         values = function.read(selected, width)
         return values.reshape(sample.chains, sample.length, values.shape[1])
 
-    return Piece(_names(label, shape), columns, 2 * 8 * width * function.batch(width))
+    def steps(selected: slice, values: np.ndarray) -> tuple[Step | None, ...]:
+        return steps_of(function, selected, width, values, sample)
+
+    return Piece(_names(label, shape), columns, 2 * 8 * width * function.batch(width), steps)
 
 
 def _is_stored(f: object) -> bool:
@@ -344,32 +349,11 @@ def _of_stored(label: str, array: Any, sample: Sample) -> Piece:
         try:
             values = read(array[index[: len(shape)]])
         except Exception as error:
-            raise _unreadable(label, array, first, last, error) from error
+            raise unreadable(array, label, first, last, error) from error
         flat = reals(label, values).reshape(*shape[:2], -1)
         return flat[..., selected.start - first * inside : selected.stop - first * inside]
 
     return Piece(labels(label, array) if is_labelled(array) else _names(label, shape[2:]), columns)
-
-
-def _unreadable(label: str, array: Any, first: int, last: int, error: Exception) -> Exception:
-    """Find the first chunk that cannot be read, and create the error that names it."""
-    sizes = chunk_shape(array)
-    edges = list(array.shape)
-    start = [0] * len(edges)
-    if len(edges) > 2:
-        start[2], edges[2] = first, last
-    grid = (range(a // size, -(-b // size)) for a, b, size in zip(start, edges, sizes, strict=True))
-    for chunk in product(*grid):
-        corner = tuple(
-            slice(i * size, min((i + 1) * size, n))
-            for i, size, n in zip(chunk, sizes, array.shape, strict=True)
-        )
-        try:
-            read(array[corner])
-        except Exception as cause:
-            name, reason = getattr(array, "path", None) or label, f"{type(cause).__name__}: {cause}"
-            return CorruptChunkError(name, chunk, chunk_file(array, chunk), reason)
-    return error
 
 
 def _check_shape(label: str, shape: tuple[int, ...], sample: Sample) -> None:
@@ -423,6 +407,9 @@ class Integrands(eqx.Module):
     values: Series
     names: tuple[str, ...] = eqx.field(static=True)
     training: Values | None = None  # on the training points that are used; None if none are
+    steps: tuple[
+        Step | None, ...
+    ] = ()  # where those with two values jump; empty if that is not known
 
     @property
     def size(self) -> int:
@@ -453,7 +440,9 @@ class Integrands(eqx.Module):
         names = tuple(name for part in parts for name in part.names)
         values = np.concatenate([part.values for part in parts], axis=-1)
         training = [part.training for part in parts if part.training is not None]
-        return Integrands(values, names, np.concatenate(training, axis=-1) if training else None)
+        steps = joined([(len(part.names), part.steps) for part in parts])
+        training = np.concatenate(training, axis=-1) if training else None
+        return Integrands(values, names, training, steps)
 
     def __repr__(self) -> str:
         shown = some_of(self.names, 4)
@@ -513,21 +502,32 @@ class IntegrandColumns:
 
     def read(self, start: int, stop: int) -> Integrands:
         """Evaluate the columns from `start` to `stop`, exclusive."""
-        names, values = self.names[start:stop], _columns_of(self.pieces, start, stop)
+        names, blocks = self.names[start:stop], _columns_of(self.pieces, start, stop)
+        values = _side_by_side(blocks)
         _check(values, names, self.dtype)
+        parts = ((block.shape[-1], part.steps(at, block)) for part, at, block in blocks)
         training = None if self.training is None else self.training(start, stop)
-        return Integrands(values.astype(self.dtype, copy=False), names, training)
+        return Integrands(
+            values.astype(self.dtype, copy=False), names, training, joined(list(parts))
+        )
 
 
-def _columns_of(pieces: Sequence[Piece], start: int, stop: int) -> np.ndarray:
+type Block = tuple[Piece, slice, np.ndarray]  # a piece, some of its columns and their values
+
+
+def _columns_of(pieces: Sequence[Piece], start: int, stop: int) -> list[Block]:
     """Evaluate the columns of several pieces from `start` to `stop`, (chain, draw, k)."""
     blocks, first = [], 0
     for part in pieces:
         selected = slice(max(start - first, 0), min(stop - first, len(part.names)))
         if selected.start < selected.stop:
-            blocks.append(part.read(selected))
+            blocks.append((part, selected, part.read(selected)))
         first += len(part.names)
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-1)
+    return blocks
+
+
+def _side_by_side(blocks: Sequence[Block]) -> np.ndarray:
+    return blocks[0][2] if len(blocks) == 1 else np.concatenate([b[2] for b in blocks], axis=-1)
 
 
 def integrand_columns(f: IntegrandSpec | Integrands, sample: Sample) -> IntegrandColumns:
@@ -546,7 +546,11 @@ def integrand_columns(f: IntegrandSpec | Integrands, sample: Sample) -> Integran
                 f"{f.values.shape[1]} draws, not {sample.chains} of {sample.length}: evaluate them "
                 "on this one."
             )
-        whole = Piece(f.names, lambda columns: np.asarray(f.values)[..., columns])
+        whole = Piece(
+            f.names,
+            lambda columns: np.asarray(f.values)[..., columns],
+            steps=lambda columns, _: f.steps[columns],
+        )
         return _with_values(f, IntegrandColumns(f.names, (whole,), sample.dtype), sample)
     named = named_integrands(f)
     if not named:
@@ -606,7 +610,7 @@ def _with_training(
 
     def evaluate(start: int, stop: int) -> np.ndarray:
         values = [
-            _columns_of(pieces, start, stop).reshape(part.size, -1)[used]
+            _side_by_side(_columns_of(pieces, start, stop)).reshape(part.size, -1)[used]
             for pieces, part, used in zip(parts, sample.training, kept, strict=True)
         ]
         together = np.concatenate(values).astype(np.float64)

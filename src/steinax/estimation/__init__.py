@@ -4,6 +4,7 @@ from ._blocks import MemoryPlan, memory_plan
 from ._candidates import PLAIN as PLAIN
 from ._choice import Candidates
 from ._estimate import estimate, with_audit
+from ._kinks import Crossings as Crossings, crossings as crossings
 from ._predictive import Predictive, predictive
 from ._result import (
     ARRAYS as ARRAYS,

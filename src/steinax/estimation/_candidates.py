@@ -9,7 +9,7 @@ from functools import cache
 from math import comb
 
 from ..citing import references_of_sum
-from ..families import KernelTranslates, Polynomial
+from ..families import KernelTranslates, Kinks, Polynomial
 
 # Folds. With 24 folds each fit uses nearly all draws; a fold is four autocorrelation times long, so that no
 # fit sees neighbours of the draws it is used on (docs/trust.md).
@@ -106,6 +106,7 @@ class Candidate:
         factor: the kernel's length-scale, in units of the median distance.
         penalty: in units of the kernel's median variance, independent of scales and the number of draws.
         own: whether its features differ between integrands, and not only its coefficients.
+        kinks: whether it is fitted to what control variates with kinks leave of a jump.
     """
 
     columns: str = ""
@@ -113,10 +114,13 @@ class Candidate:
     factor: float | None = None
     penalty: float = 0.0
     own: bool = False
+    kinks: bool = False
 
     @property
     def references(self) -> tuple[str, ...]:
         """The keys of the papers behind the candidate, for `citations`."""
+        if self.kinks:
+            return (*Kinks.references, *replace(self, kinks=False).references)
         columns = Polynomial.references if self.columns.startswith("Polynomial") else ()
         if not self.kernel:
             return columns
@@ -125,7 +129,7 @@ class Candidate:
         return references_of_sum(*((Polynomial(1),) if columns else ()), KernelTranslates())
 
     def __str__(self) -> str:
-        terms = [self.columns] if self.columns else []
+        terms = [name for name in ("Kinks" if self.kinks else "", self.columns) if name]
         if self.kernel:
             unit = "" if self.kernel == OF_PAIRS else " x median"
             scale = "" if self.factor is None else f"({self.factor:g}{unit})"

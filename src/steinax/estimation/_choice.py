@@ -23,6 +23,7 @@ from ._draws import CandidateFit
 
 # k-hat of expected variances from which, and to which, more of the jackknife counts
 TAIL = (1.5, 2.0)
+MANY = (100, 1000)  # numbers of rows from which, and to which, less of it counts
 WEIGHT_STEPS = 200  # iterations that determine the weights of a mixture
 
 
@@ -97,6 +98,7 @@ class Choice:
         mixture: the weight of each candidate, (candidate, k).
         held: the residuals of the mixtures, (n, k). Their `unseen` variance is that of the moves of the
             fits and of the disagreement between candidates.
+        error: the variance of the estimates, (k,).
     """
 
     candidates: list[Candidate]
@@ -104,6 +106,7 @@ class Choice:
     usable: np.ndarray
     mixture: np.ndarray
     held: HeldOut
+    error: np.ndarray
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -158,13 +161,15 @@ def choose(
     mixture_variance = _of_average(residual, pool.per_draw, chains) + unstable
     apart = _disagreement(np.array(pool.mean) - residual.mean(axis=0), errors, mixture_variance)
     clearly = 1 - MARGIN / np.sqrt(len(residual))
-    plain = mixture_variance + apart > clearly * _of_average(pool.plain, pool.per_draw, chains)
+    plain_variance = _of_average(pool.plain, pool.per_draw, chains)
+    plain = mixture_variance + apart > clearly * plain_variance
     plain |= pool.least.min(axis=1) >= clearly * variance[0]
     mixture[:, plain] = np.eye(len(mixture))[:, :1]
     residual[:, plain] = pool.plain[:, plain]
     unseen = np.where(plain, 0.0, unstable + apart)
     held = replace(held, residual=residual, unseen=unseen)
-    return Choice(pool.candidates, variance, np.array(pool.usable), mixture, held)
+    error = np.where(plain, plain_variance, mixture_variance + apart)
+    return Choice(pool.candidates, variance, np.array(pool.usable), mixture, held, error)
 
 
 def _of_average(series: np.ndarray, per_draw: np.ndarray, chains: int) -> np.ndarray:
@@ -311,12 +316,15 @@ def counted_of(held: HeldOut) -> float:
 
     The jackknife counts twice what depends on two draws at a time, and that is most of the error of a
     flexible fit: a fit with a penalty. So a half of its variance counts, unless the expected variance of
-    the errors has such a heavy tail, $\hat k$ above `TAIL`, that a few draws determine the fit.
+    the errors has such a heavy tail, $\hat k$ above `TAIL`, that a few draws determine the fit. With few
+    draws and training points, see `MANY`, more of it stands for the error of choosing among many candidates.
     """
     if not held.penalised or held.variance is None:
         return 1.0
+    rows = len(held.residual) + (0 if held.beside is None else len(held.beside))
     k = np.nan_to_num(pareto_khat(np.asarray(held.variance, np.float64)[:, None])[0])
-    return float(np.interp(k, TAIL, (0.5, 1.0)))
+    of_tail = np.interp(k, TAIL, (0.5, 1.0))
+    return float(max(of_tail, np.interp(np.log(rows), np.log(MANY), (1.0, 0.5))))
 
 
 def _without_each(residual: AnyArray, folds: Folds) -> np.ndarray:

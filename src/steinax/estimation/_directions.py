@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +21,12 @@ from ..solvers import (
 )
 from ._candidates import DIRECTIONAL, OPERATIONS, Candidate, polynomial
 from ._draws import LANGEVIN, CandidateFit, RealDraws, side_by_side
+from ._splits import GROUPS, groups_of
 
 STRENGTHS = 10.0 ** np.arange(
     -3.0, 1.5, 0.5
 )  # ridge penalties, relative to the median squared score
 POWERS = (0, 1, 2, 3)  # of the coordinate along the direction
-GROUPS = 8  # of folds: directions and covariances are computed outside of each
 LINK = 5  # the degree of the polynomial of one coordinate that an integrand is compared with
 EXACT = 1e-6  # share of the variance left by it: the integrand is such a polynomial
 SINGLE = 0.1  # the most that it may leave for Gauss-Newton steps to be used
@@ -255,9 +254,7 @@ PARTNERS = 2  # the most members of other vectors, of the same index, beside eac
 
 def shapes_of(draws: RealDraws) -> list["Shape"]:
     """What shapes features, computed outside of each of at most `GROUPS` groups of folds."""
-    folds = draws.folds
-    edges = np.linspace(0, len(folds), min(GROUPS, len(folds)) + 1).astype(int)
-    groups = [(folds[i][0], folds[j - 1][1]) for i, j in pairwise(edges)]
+    groups = groups_of(draws.folds)
     widest = max(stop - start for start, stop in groups)
     full = draws.size - widest >= DRAWS_PER_SCORE * draws.dim
     if full and GROUPS * 20.0 * draws.dim**3 <= OPERATIONS:

@@ -114,8 +114,8 @@ def side_by_side(fits: Sequence[CandidateFit]) -> CandidateFit:
 
     first, variance = fits[0].held, np.concatenate([fit.variance for fit in fits])
     beside = None if first.beside is None else joined("beside")
-    arrays = {field: joined(field) for field in ("residual", "intercepts", "without")}
-    held = HeldOut(**arrays, folds=first.folds, beside=beside)
+    residual, intercepts, without = map(joined, ("residual", "intercepts", "without"))
+    held = HeldOut(residual, "", intercepts, folds=first.folds, beside=beside, without=without)
     return CandidateFit(fits[0].candidate, held, variance)
 
 
@@ -150,6 +150,7 @@ class AbstractDraws(abc.ABC):
     weights: np.ndarray | None  # weights of the rows, of mean square 1, (rows,)
     draw: np.ndarray | None  # which rows are draws, (rows,); None if all are
     index: np.ndarray  # positions among the rows that they were thinned from, (rows,)
+    order: np.ndarray  # positions among the draws and the training points below them, (rows,)
     straightened = False  # whether a funnel was straightened
 
     @property
@@ -192,6 +193,7 @@ class AbstractDraws(abc.ABC):
         n = folds[-1][1]
         most = max(WHOLE - n, n) if dim < DIMENSIONS else None
         order, self.folds, self.draw = with_training(folds, len(f) - n, most)
+        self.order = order
         self.f, self.index = f[order], np.arange(len(order))
         self.weights = None if weights is None else unit_weights(weights[order])
         return order

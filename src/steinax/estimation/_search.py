@@ -66,6 +66,7 @@ from ._directions import (
     tied,
 )
 from ._draws import AbstractDraws, CandidateFit, RealDraws, SpaceDraws, for_those, integration
+from ._kinks import continued, jumping, with_kinks
 
 # A length-scale, the integrands that asked for it, and the least variance of each with it.
 type Tried = tuple[float, np.ndarray, np.ndarray]
@@ -390,9 +391,16 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
         ess: the effective sample sizes of the integrands, (k,).
     """
     task = integration(wanted, sample, ess)
-    draws, scale = task.draws, task.scale
-    folds = draws.draw_folds
-    choice = choose(candidate_fits(draws), task.autocorrelation, folds, sample.chains)
+    draws, scale, which = task.draws, task.scale, jumping(wanted, sample)
+    folds, autocorrelation = draws.draw_folds, task.autocorrelation
+    sensitive = np.zeros(0)
+    if len(which):
+        further, sensitive = continued(wanted, sample, draws.folds, draws.order)
+        draws.f = np.concatenate([draws.f, further / scale[which]], axis=1)
+        autocorrelation = np.concatenate([autocorrelation, autocorrelation[which]])
+    choice = choose(candidate_fits(draws), autocorrelation, folds, sample.chains)
+    if len(which):
+        choice = with_kinks(choice, which, sensitive)
     held, plain = choice.held, choice.mixture[0] == 1
     straight = ", a funnel straightened" if draws.straightened else ""
     tried = f"chosen among {len(choice.candidates)} candidates"

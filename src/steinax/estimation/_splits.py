@@ -174,3 +174,12 @@ def with_moves(held: HeldOut, weights: AnyArray | None) -> HeldOut:
         unseen = instability(residual, held.intercepts, held.folds) + held.excess / len(residual)
     note = f"{len(held.folds)} folds, {held.note}"
     return replace(held, residual=residual, note=note, unseen=unseen)
+
+
+GROUPS = 8  # of folds: what shapes the features of draws is computed outside of their group
+
+
+def groups_of(folds: Folds) -> list[tuple[int, int]]:
+    """Join neighbouring folds to at most `GROUPS` groups, and return where each starts and stops."""
+    edges = np.linspace(0, len(folds), min(GROUPS, len(folds)) + 1).astype(int)
+    return [(folds[i][0], folds[j - 1][1]) for i, j in pairwise(edges)]

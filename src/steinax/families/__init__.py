@@ -1,4 +1,4 @@
-"""Families of control variates: polynomials, kernels, random features, networks, hierarchies, and sums."""
+"""Families of control variates: polynomials, kernels, networks, for hierarchies, for jumps, and sums."""
 
 from ._base import (
     AbstractFamily,
@@ -8,10 +8,16 @@ from ._base import (
     Sum,
     check_potentials as check_potentials,
 )
-from ._kernel_translates import AbstractCentres, AllDraws, KernelTranslates, Landmarks
+from ._kernel_families import (
+    AbstractCentres,
+    AllDraws,
+    KernelTranslates,
+    Landmarks,
+    RandomFeatures,
+)
+from ._kinks import Kinks, marginals as marginals
 from ._network import Network
 from ._polynomial import Polynomial, layers as layers, stein_monomials as stein_monomials
-from ._random_features import RandomFeatures
 from ._restricted import Masked, Subset
 from ._tied import (
     MEMBERS as MEMBERS,
@@ -25,6 +31,7 @@ __all__ = [
     "AbstractLinearFamily",
     "AllDraws",
     "KernelTranslates",
+    "Kinks",
     "Landmarks",
     "LinearSum",
     "Masked",

@@ -23,7 +23,7 @@ from ..data import (
     stacked_weights,
     standardise,
 )
-from ..families import AbstractFamily, AbstractLinearFamily, Tied
+from ..families import AbstractFamily, AbstractLinearFamily, Kinks, Tied
 from ..kernels import resolve
 from ..objectives import (
     AbstractObjective,
@@ -318,16 +318,16 @@ def _standardised(
 
 
 def _placed(family: AbstractFamily, sample: Sample, coordinates: AffineMap) -> AbstractFamily:
-    """Tell a family of tied features the names and units of the coordinates."""
+    """Tell families that refer to single coordinates the names and units of these."""
 
-    def is_tied(node: PyTree) -> bool:
-        return isinstance(node, Tied)
+    def refers(node: PyTree) -> bool:
+        return isinstance(node, Tied | Kinks)
 
     def place(node: PyTree) -> PyTree:
         shape = (coordinates.shift, coordinates.scale)
-        return node.placed(sample.names, *shape) if is_tied(node) else node
+        return node.placed(sample.names, *shape) if refers(node) else node
 
-    return jax.tree.map(place, family, is_leaf=is_tied)
+    return jax.tree.map(place, family, is_leaf=refers)
 
 
 def _moved(family: AbstractFamily, coordinates: AffineMap) -> AbstractFamily:

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -10,6 +11,7 @@ import numpy as np
 from .._show import PERFECT
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
+from ..chains import chain_statistics, linearised
 from ..data import (
     ADAPTERS,
     AXES,
@@ -22,7 +24,15 @@ from ..data import (
     refuse_weights,
     training_note,
 )
-from ..estimation import Estimate, Quantiles, estimate, no_mean, with_audit
+from ..estimation import (
+    Crossings,
+    Estimate,
+    Quantiles,
+    crossings,
+    estimate,
+    no_mean,
+    with_audit,
+)
 from ..families import AbstractFamily, Polynomial
 from ._render import FORMATS, SUSPECT, VERIFIED, Format, gain_text, output
 
@@ -166,27 +176,59 @@ def controlled(
 
 
 def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamily | None) -> Ends:
-    r"""Improve the ends of intervals by one Newton step from the plain quantiles.
+    r"""Improve the ends of intervals by one Newton step from quantiles of the draws.
 
-    The step is the estimated error of the distribution function there over its slope. An indicator gains no
-    more from the best kernels than from `Polynomial(2)`, which is cheap. The plain ends stay where it does
-    not help.
+    The step is the estimated error of the distribution function there over its slope. For functions of one
+    coordinate indicators are made continuous first, and the quantiles are those of their average. Then
+    `Polynomial(2)`, which is cheap, is fitted to what is left. The plain ends stay where it does not help.
     """
-    values, count, dim = np.asarray(wanted.values), wanted.size, sample.draws.shape[-1]
+    count, dim = wanted.size, sample.draws.shape[-1]
     if not plain.names or (family is None and has_families(sample)):
         return plain
     degree = 2 if dim * (dim + 3) / 2 <= min(count / 4, COLUMNS) else 1
-    ends = Quantiles(values, np.full(values.shape[:2], 1 / sample.size), np.array(plain.levels))
-    indicators = wanted.mapped(ends.indicators, list(map(str, range(len(ends.levels)))))
-    estimates = estimate(indicators, sample, family or Polynomial(degree), audit="off")
+    family = family or Polynomial(degree)
+    known = crossings(wanted.values, np.array(plain.levels), sample)
+    others = np.setdiff1d(np.arange(len(wanted.names)), known.which)
+    value, mcse = plain.value.copy(), np.full(plain.value.shape, np.nan)
+    if len(known.which):
+        value[known.which], mcse[known.which] = _crossed(known, plain.levels, sample, family)
+    ends, plain_error = _stepped(plain, wanted, sample, family, others)
+    value[others], mcse[others] = ends
+    worse = ~(mcse < plain_error) | ~np.isfinite(value)
+    value, mcse = np.where(worse, plain.value, value), np.where(worse, plain_error, mcse)
+    return replace(plain, value=value, mcse=mcse)
+
+
+def _crossed(
+    known: Crossings, levels: Sequence[float], sample: Sample, family: AbstractFamily
+) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles and their errors from integrands whose expectations are their levels, (m, levels) each."""
+    names = tuple(map(str, range(known.value.size)))
+    estimates = estimate(Integrands(known.below, names), sample, family, audit="off")
+    off, error = (each.reshape(known.value.shape) for each in (estimates.value, estimates.mcse))
+    error = error * np.sqrt(1 + known.sensitivity)
+    return known.value + (np.array(levels) - off) / known.density, error / known.density
+
+
+def _stepped(
+    plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamily, others: np.ndarray
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Quantiles of some integrands by a Newton step, with their errors, and the errors of all plain ones."""
+    values, levels = np.asarray(wanted.values), np.array(plain.levels)
+    ends = Quantiles(values, np.full(values.shape[:2], 1 / sample.size), levels)
+    usual = chain_statistics(linearised(ends.indicators(), sample.weights))
+    plain_error = ends.error(usual.mcse, usual.ess).reshape(plain.value.shape)
+    if not len(others):
+        return (plain.value[others], plain_error[others]), plain_error
+    some = wanted.mapped(lambda v: v[..., others], [wanted.names[i] for i in others])
+    ends = Quantiles(np.asarray(some.values), np.full(values.shape[:2], 1 / sample.size), levels)
+    indicators = some.mapped(ends.indicators, list(map(str, range(len(ends.levels)))))
+    estimates = estimate(indicators, sample, family, audit="off")
     error = ends.error(estimates.mcse, estimates.plain_ess)
     with np.errstate(invalid="ignore", divide="ignore"):
         moved = ends.value + error / estimates.mcse * (estimates.plain_value - estimates.value)
-        better = (estimates.mcse < estimates.plain_mcse) & np.isfinite(moved)
-        plain_error = ends.error(estimates.plain_mcse, estimates.plain_ess)
-    shape = plain.value.shape
-    value = np.where(better.reshape(shape), moved.reshape(shape), plain.value)
-    return replace(plain, value=value, mcse=np.where(better, error, plain_error).reshape(shape))
+    shape = (len(others), len(levels))
+    return (moved.reshape(shape), error.reshape(shape)), plain_error
 
 
 def _moments(estimates: Estimate, plain: SummaryMoments) -> SummaryMoments:

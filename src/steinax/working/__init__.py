@@ -15,6 +15,7 @@ from ._keeping import (
     chunk_shape as chunk_shape,
     find_missing as find_missing,
     locate as locate,
+    unreadable as unreadable,
 )
 
 __all__ = [

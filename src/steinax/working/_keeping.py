@@ -14,6 +14,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._serialise import from_bytes, to_bytes
 
 
@@ -93,6 +95,27 @@ def find_missing(array: Any, what: str) -> None:
         if not _exists(array, chunk):
             reason = f"{total - stored} of {total} chunks are missing, and zarr would give zeros"
             raise CorruptChunkError(array.path or what, chunk, chunk_file(array, chunk), reason)
+
+
+def unreadable(array: Any, what: str, first: int, last: int, error: Exception) -> Exception:
+    """Find the first chunk that cannot be read, and create the error that names it."""
+    sizes = chunk_shape(array)
+    edges = list(array.shape)
+    start = [0] * len(edges)
+    if len(edges) > 2:
+        start[2], edges[2] = first, last
+    grid = (range(a // size, -(-b // size)) for a, b, size in zip(start, edges, sizes, strict=True))
+    for chunk in product(*grid):
+        corner = tuple(
+            slice(i * size, min((i + 1) * size, n))
+            for i, size, n in zip(chunk, sizes, array.shape, strict=True)
+        )
+        try:
+            np.asarray(array[corner])
+        except Exception as cause:
+            name, reason = getattr(array, "path", None) or what, f"{type(cause).__name__}: {cause}"
+            return CorruptChunkError(name, chunk, chunk_file(array, chunk), reason)
+    return error
 
 
 def _exists(array: Any, chunk: tuple[int, ...]) -> bool:

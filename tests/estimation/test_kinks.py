@@ -1,0 +1,191 @@
+"""Integrands that jump are made continuous, and gain as smooth ones do."""
+
+import numpy as np
+import pytest
+from scipy.stats import gamma, norm
+
+import steinax as sx
+from steinax.data import integrands
+from steinax.estimation._kinks import Kinked, continuous, crossings
+from steinax.solvers import with_training
+
+MIXING = np.array([[1.0, 0.3, 0.0], [-0.4, 1.0, 0.0], [0.2, 0.5, 1.0]])
+
+
+def skewed(seed: int, chains: int = 4, length: int = 100, mixed: bool = True) -> sx.Sample:
+    """Draws of logarithms of gamma variables of shape 4, of which the columns are combinations."""
+    y = np.log(np.random.default_rng(seed).gamma(4.0, size=(chains, length, 3)))
+    score = 4 - np.exp(y)
+    if not mixed:
+        return sx.Sample(y, score, ["a", "b", "c"])
+    return sx.Sample(y @ MIXING.T, score @ np.linalg.inv(MIXING), ["a", "b", "c"])
+
+
+def truth(f, seeds: int = 40) -> float:
+    """An expectation from many draws, with an error far below those that are tested."""
+    return float(np.mean([f(skewed(1000 + s, 1, 200_000).x).mean() for s in range(seeds)]))
+
+
+EVENTS = {
+    "above": lambda a: a > 1.2,
+    "contrast": lambda b, c: b > c - 1.0,
+    "tail": lambda c: c < 1.2,
+}
+ON_ROWS = (
+    lambda x: x[:, 0] > 1.2,
+    lambda x: x[:, 1] > x[:, 2] - 1.0,
+    lambda x: x[:, 2] < 1.2,
+)
+
+
+@pytest.fixture(scope="module")
+def found() -> list[sx.Estimate]:
+    return [sx.estimate(EVENTS, skewed(seed)) for seed in range(3)]
+
+
+@pytest.fixture(scope="module")
+def exact() -> np.ndarray:
+    return np.array([truth(f) for f in ON_ROWS])
+
+
+class TestProbabilities:
+    def test_gain_a_hundred_where_nothing_smooth_gains_ten(self, found: list[sx.Estimate]) -> None:
+        sample = skewed(0)
+        arrays = {
+            name: f(sample.x).reshape(4, 100) for name, f in zip(EVENTS, ON_ROWS, strict=True)
+        }
+        smooth = sx.estimate(arrays, sample)
+        assert np.all(smooth.worth < 10)
+        worth = np.median([one.worth for one in found], axis=0)
+        assert np.all(worth > 100)
+        assert all("Kinks" in chosen for one in found for chosen in one.chosen)
+
+    @pytest.mark.slow
+    def test_errors_are_as_large_as_they_say(self, exact: np.ndarray) -> None:
+        """60 errors, with fixed seeds; their mean square is above 1.6 by chance once in 500 tries.
+
+        The truth is an average of 8 million draws, with an error of 1.8e-4.
+        """
+        found = [sx.estimate(EVENTS, skewed(seed)) for seed in range(20)]
+        z = np.array([(one.value - exact) / np.hypot(one.mcse, 1.8e-4) for one in found])
+        assert 0.3 < np.mean(z**2) < 1.6
+
+    def test_do_not_depend_on_their_company(self, found: list[sx.Estimate]) -> None:
+        alone = sx.estimate({"above": EVENTS["above"]}, skewed(1))
+        assert alone.value[0] == pytest.approx(found[1].value[0], abs=1e-12)
+
+    def test_the_table_names_kinks_and_the_paper(self, found: list[sx.Estimate]) -> None:
+        table = found[0].candidates
+        assert table is not None
+        assert any(name.startswith("Kinks + ") for name in table.names)
+        assert not np.isnan(table.mean).any()
+        assert "Force Sampling" in str(sx.citations(found[0]))
+
+    def test_an_event_beside_means_leaves_these_alone(self) -> None:
+        sample = skewed(5)
+        alone = sx.estimate(["a", "b"], sample)
+        both = sx.estimate({"a": "a", "b": "b", **EVENTS}, sample)
+        np.testing.assert_allclose(both.value[:2], alone.value, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(both.mcse[:2], alone.mcse, rtol=1e-9)
+
+    def test_with_training_points(self, exact: np.ndarray) -> None:
+        sample = skewed(7).with_training(skewed(8, 2, 200))
+        trained = sx.estimate(EVENTS, sample)
+        assert np.all(np.abs(trained.value - exact) < 4 * trained.mcse)
+        assert np.all(trained.worth > 100)
+
+
+class TestLeaves:
+    def test_plain_averages_where_scores_say_nothing(self) -> None:
+        """In a funnel fields of constant direction have a huge variance: what was gained before stays."""
+        rng = np.random.default_rng(0)
+        t = 1.5 * rng.normal(size=(4, 200))
+        x = np.exp(t) * rng.normal(size=(4, 200))
+        score = np.stack([-t / 2.25 - 1 + (x / np.exp(t)) ** 2, -x / np.exp(2 * t)], axis=-1)
+        sample = sx.Sample(np.stack([t, x], axis=-1), score, ["t", "y"])
+        event = sx.estimate({"p": lambda y: y > 0.01}, sample)
+        values = sx.estimate({"p": sample.draws[..., 1] > 0.01}, sample)
+        assert event.mcse[0] <= values.mcse[0] * (1 + 1e-9)
+
+    def test_weighted_draws_alone(self) -> None:
+        sample = skewed(0)
+        logs = np.linspace(-0.5, 0.5, 400).reshape(4, 100)
+        weighted = sx.Sample(sample.draws, sample.scores, sample.names, log_weights=logs)
+        found = sx.estimate(EVENTS, weighted, audit="off")
+        assert not any("Kinks" in one for one in found.chosen)
+
+    def test_nothing_of_a_group_shapes_its_own_features(self) -> None:
+        sample = skewed(0)
+        folds = sx.CrossFit().boundaries(4, 100)
+        order, rows, _ = with_training(folds, 0)
+        threshold, along = np.array([1.0]), np.eye(3)[:1]
+        before = Kinked(along, sample, rows, order).images(threshold)
+        start, stop = rows[2]
+        moved = sample.x.copy()
+        moved[start] += 3.0
+        other = sx.Sample(moved.reshape(4, 100, 3), sample.scores, sample.names)
+        after = Kinked(along, other, rows, order).images(threshold)
+        np.testing.assert_array_equal(after[start + 1 : stop], before[start + 1 : stop])
+        assert not np.allclose(after[:start], before[:start], rtol=0, atol=1e-12)
+
+
+class TestWeighs:
+    def test_events(self, exact: np.ndarray) -> None:
+        sample = skewed(0)
+        draws = sx.weigh(sample, sx.Polynomial(2))
+        event = draws.probability(EVENTS)
+        assert np.all(event.worth > 40)
+        assert np.all(np.abs(event.value - exact) < 4 * event.mcse)
+        smooth = draws.probability(integrands(EVENTS, sample).mapped(lambda v: v, tuple(EVENTS)))
+        assert np.all(event.mcse < smooth.mcse / 3)
+
+    def test_quantiles(self) -> None:
+        """120 errors of quantiles of a log-gamma variable, with fixed seeds; the z of each below 4.5."""
+        levels, z, gain = np.array([0.05, 0.5, 0.95]), [], []
+        for seed in range(40):
+            sample = skewed(seed, mixed=False)
+            found = sx.weigh(sample, sx.Polynomial(2), audit="off").quantile("a", levels)
+            z.append((found.value - np.log(gamma.ppf(levels, 4))) / found.mcse)
+            gain.append(found.worth)
+        assert 0.4 < np.mean(np.square(z)) < 1.6
+        assert np.abs(z).max() < 4.5
+        assert np.all(np.median(gain, axis=0) > 50)
+
+    def test_quantiles_of_other_functions_as_before(self) -> None:
+        sample = skewed(0)
+        squares = {"square": sample.draws[..., 0] ** 2}
+        found = sx.weigh(sample, sx.Polynomial(2)).quantile(squares, 0.5)
+        assert np.isfinite(found.mcse[0]) and found.worth[0] < 20
+
+
+class TestCrosses:
+    def test_levels_and_values(self) -> None:
+        """For a Gaussian quantiles are exact, also of functions of coordinates."""
+        x = np.random.default_rng(0).normal(size=(4, 100, 3))
+        values = np.stack([x[..., 0], 1 + np.exp(x[..., 1]), x[..., 0] * x[..., 1]], axis=-1)
+        levels = np.array([0.05, 0.5, 0.95])
+        found = crossings(values, levels, sx.Sample(x, -x))
+        assert found.which.tolist() == [0, 1]
+        np.testing.assert_allclose(found.value[0], norm.ppf(levels), atol=1e-4)
+        np.testing.assert_allclose(found.value[1], 1 + np.exp(norm.ppf(levels)), rtol=1e-4)
+        density = norm.pdf(norm.ppf(levels))
+        np.testing.assert_allclose(found.density[0], density, rtol=1e-3)
+        np.testing.assert_allclose(found.density[1] * (found.value[1] - 1), density, rtol=1e-3)
+        np.testing.assert_allclose(found.below.mean(axis=(0, 1)), np.tile(levels, 2), atol=1e-5)
+
+    def test_continuous_integrands_keep_others(self) -> None:
+        wanted = integrands({"a": "a", **EVENTS}, skewed(0))
+        found, sensitive = continuous(wanted, skewed(0))
+        assert sensitive[0] == 0 and np.all(sensitive[1:] > 0)
+        np.testing.assert_array_equal(found.values[..., 0], wanted.values[..., 0])
+        assert len(np.unique(found.values[..., 1])) > 300
+
+
+def test_the_ends_of_a_summary() -> None:
+    """Three quantiles of one sample, with variances below a fiftieth of the plain ones."""
+    table = sx.summary(skewed(0, mixed=False), audit="off", round_to="none", ci_prob=0.9)
+    lower = table["eti90_lb"].to_numpy(float), table["mcse_eti90_lb"].to_numpy(float)
+    truth = gamma.ppf(0.05, 4)
+    assert np.all(np.abs(lower[0] - np.log(truth)) < 4 * lower[1])
+    plain = 0.05 * 0.95 / 400 / (gamma.pdf(truth, 4) * truth) ** 2
+    assert np.median(plain / lower[1] ** 2) > 50
