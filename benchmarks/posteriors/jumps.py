@@ -1,8 +1,8 @@
 """Probabilities and quantiles on the 22 posteriors of posteriordb, from 1,000 draws.
 
 `python -m benchmarks.posteriors.jumps` estimates the probability that each unconstrained parameter exceeds
-its median, and its 5% and 95% quantiles, from ten blocks of 1,000 reference draws, and writes `jumps.json` and
-`jumps.md`. *Before* are the same indicators with control variates that have no kinks.
+its median, and its 5% and 95% quantiles, from ten blocks of 1,000 reference draws, and writes `jumps.json`
+and `jumps.md`. *Before* are the same indicators with control variates that have no kinks.
 """
 
 import argparse
@@ -23,8 +23,8 @@ HEAD = """# Probabilities and quantiles
 What jumps gain from 1,000 draws of each of {count} posteriors of posteriordb, with control variates that have
 kinks (*now*) and without (*before*): the probability that a parameter exceeds its median, by
 `estimate(lambda x: x > medians, sample)`, and its 5% and 95% quantiles, by `weigh(sample, Polynomial(2))`.
-**Gain** is the mean squared error of plain averages and quantiles over that of estimates, in the geometric mean
-over parameters.
+**Gain** is the mean squared error of plain averages and quantiles over that of estimates, in the geometric
+mean over parameters.
 
 | | before | now | ratio |
 | --- | --- | --- | --- |
@@ -36,8 +36,8 @@ over parameters.
 """
 METHOD = """
 Ten blocks of 1,000 reference draws each, all unconstrained parameters. The reference of a block is the
-average of the estimates with kinks from the nine other blocks. *Calibration* is the root mean square of errors
-over standard errors, of probabilities and quantiles; above 1, error bars are too short.
+average of the estimates with kinks from the nine other blocks. *Calibration* is the root mean square of
+errors over standard errors, of probabilities and quantiles; above 1, error bars are too short.
 
 """
 

@@ -1,5 +1,6 @@
 """Integrands that jump: made continuous, with the same expectation, by control variates with kinks."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from .._types import AnyArray
 from ..data import Integrands, Sample, links, on_the_reals, stacked
-from ..families import marginals
+from ..families import Marginal, marginals
 from ..solvers import Folds, with_training
 from ._choice import Choice
 from ._splits import CrossFit, groups_of
@@ -45,10 +46,18 @@ class Kinked:
 
     def images(self, thresholds: np.ndarray) -> np.ndarray:
         """The control variates at thresholds, (J,), in the order of the rows: (rows, J)."""
-        found = (marginal.images(x, score, thresholds) for marginal, x, score in self.groups)
-        return np.concatenate(list(found))
+        return np.concatenate([m.images(x, score, thresholds) for m, x, score in self.groups])
 
-    def sensitivity(self, thresholds: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    def densities(self, thresholds: np.ndarray) -> np.ndarray:
+        """Integrands whose expectations are the densities at thresholds, (J,): (rows, J)."""
+        return np.concatenate([m.densities(x, score, thresholds) for m, x, score in self.groups])
+
+    def sensitivity(
+        self,
+        thresholds: np.ndarray,
+        residual: np.ndarray,
+        of: Callable[..., AnyArray] = Marginal.images,
+    ) -> np.ndarray:
         r"""The variance that comes from what shapes the control variates, relative to that of averages, (J,).
 
         It is that of the averages of all draws with the control variates of each group, as in
@@ -58,14 +67,15 @@ class Kinked:
 
         Args:
             thresholds: of each combination, (J,).
-            residual: indicators less their control variates, (rows, J).
+            residual: indicators less their control variates, or the integrands of densities, (rows, J).
+            of: gives control variates, or the integrands of densities.
         """
         parts = list(zip(*self.groups, strict=True))
         x, score = np.concatenate(parts[1]), np.concatenate(parts[2])
         rows = np.flatnonzero(self.order < self.size)
         rows = rows[:: max(len(rows) // ROWS, 1)]
         means = np.array(
-            [each.images(x[rows], score[rows], thresholds).mean(axis=0) for each in parts[0]]
+            [of(each, x[rows], score[rows], thresholds).mean(axis=0) for each in parts[0]]
         )
         spread = residual[rows].var(axis=0)
         return len(means) * means.var(axis=0) * len(rows) / np.where(spread > 0, spread, 1.0)
@@ -121,6 +131,37 @@ def _rows(sample: Sample, training: int) -> tuple[np.ndarray, Folds]:
     folds = CrossFit().boundaries(sample.chains, sample.length)
     order, row_folds, _ = with_training(folds, training)
     return order, row_folds
+
+
+def densities(
+    values: AnyArray, grid: np.ndarray, sample: Sample
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Integrands whose expectations are the marginal density of a function of the draws on a grid.
+
+    Args:
+        values: of the function on the draws, (n,).
+        grid: where the density is wanted, (J,).
+        sample: the draws.
+
+    Returns:
+        The integrands, (n, J), and half of their `sensitivity`, (J,); None if the function is not one of a
+        combination of coordinates.
+    """
+    (link,) = links(np.asarray(values).reshape(-1, 1), sample)
+    if link is None or sample.weights is not None:
+        return None
+    at = np.array([link.combination(float(t)) for t in grid])
+    if not np.isfinite(at).all():
+        outside = grid[int(np.argmin(np.isfinite(at)))]
+        raise ValueError(
+            f"no draw can be at {outside:g}, where the density is 0: leave it out of the grid."
+        )
+    order, folds = _rows(sample, 0)
+    kinked = Kinked(np.tile(link.along, (len(grid), 1)), sample, folds, order)
+    slope = np.array([link.derivative(float(c)) for c in at])
+    found = kinked.densities(at)
+    sensitive = kinked.sensitivity(at, found, Marginal.densities) / 2
+    return found / slope, sensitive
 
 
 class Crossings(NamedTuple):

@@ -22,7 +22,7 @@ from ..objectives import AbstractPenalty
 from ..solvers import CrossFitted, Exact, prepare, random_key
 from ._blocks import no_integrands
 from ._estimate import noted, with_audit
-from ._kinks import continuous, crossings
+from ._kinks import continuous, crossings, densities
 from ._result import Estimate, from_statistics
 from ._search import for_all
 from ._splits import CrossFit, with_moves
@@ -359,6 +359,38 @@ class WeightedDraws(eqx.Module):
 
         return jax.tree.map(put, known, of)
 
+    def density(self, f: IntegrandSpec | Integrands, grid: Sequence[float] | AnyArray) -> Estimate:
+        r"""Estimate a marginal density, without a bandwidth, with its error at every point.
+
+        It is the expectation of an integrand made from the scores: [the derivation](../math.md#jumps). The
+        plain value is a kernel density estimate with Silverman's bandwidth, whose bias its error omits.
+
+        Args:
+            f: one integrand that is a monotone function of a combination of coordinates, such as a parameter.
+            grid: the points at which the density is wanted.
+
+        >>> import numpy as np, steinax as sx
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> found = sx.weigh(sx.Sample(x, -x), sx.Polynomial(2)).density("x[0]", [0.0, 1.0])
+        >>> found.value.round(4).tolist()
+        [0.3989, 0.242]
+        """
+        wanted, points = integrands(f, self.sample), np.atleast_1d(np.asarray(grid, float))
+        values = np.asarray(wanted.values, np.float64)
+        if values.shape[-1] != 1 or points.ndim != 1 or not np.isfinite(points).all():
+            raise ValueError("density: give one integrand, and a grid of finite numbers.")
+        found = densities(values, points, self.sample)
+        if found is None:
+            raise ValueError(
+                f"{wanted.names[0]} is not a monotone function of a combination of coordinates, or the draws "
+                "have weights: use a kernel density estimate of the draws, such as ArviZ's plot_dist."
+            )
+        width = 0.9 * _robust_sd(values) * self.sample.size ** (-1 / 5)
+        kernel = np.exp(-(((values - points) / width) ** 2) / 2) / (width * np.sqrt(2 * np.pi))
+        names = tuple(f"{wanted.names[0]} at {point:g}" for point in points)
+        ours, usual = Integrands(found[0].reshape(kernel.shape), names), Integrands(kernel, names)
+        return self._compare(ours, usual, "density", sensitive=found[1])
+
     def median(self, f: IntegrandSpec | Integrands) -> Estimate:
         """Estimate medians, by inverting the weighted distribution function as in `quantile`.
 
@@ -523,6 +555,13 @@ class WeightedDraws(eqx.Module):
             better, plain, names, chosen, note, reason=reason, references=self.references
         )
         return replace(result, audit=self.audit)
+
+
+def _robust_sd(values: np.ndarray) -> float:
+    """The standard deviation, or that of a Gaussian of the same interquartile range, if that is smaller."""
+    normal = NormalDist()
+    low, high = np.quantile(values, [0.25, 0.75])
+    return float(min(values.std(), (high - low) / (2 * normal.inv_cdf(0.75))) or values.std())
 
 
 def _reason(weak: np.ndarray, names: tuple[str, ...], why: str) -> str | None:

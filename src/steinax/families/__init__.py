@@ -15,7 +15,7 @@ from ._kernel_families import (
     Landmarks,
     RandomFeatures,
 )
-from ._kinks import Kinks, marginals as marginals
+from ._kinks import Kinks, Marginal as Marginal, marginals as marginals
 from ._network import Network
 from ._polynomial import Polynomial, layers as layers, stein_monomials as stein_monomials
 from ._restricted import Masked, Subset

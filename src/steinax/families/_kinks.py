@@ -96,6 +96,19 @@ class Marginal(NamedTuple):
         left, right = (self._at(z, *table)[0] for table in self._tables())
         return 1 / ((left + right) * self.scale)
 
+    def densities(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
+        """Integrands whose expectations are the densities of combinations at thresholds, (n, J).
+
+        They are the images of fields that jump there: the flux through the jump is the density.
+        """
+        xp, z = namespace(x, self.below), self.place(x)
+        t = (threshold - self.centre) / self.scale
+        left, right = (self._at(t, *table)[0] for table in self._tables())
+        (low, rise), (high, fall) = (self._at(z, *table) for table in self._tables())
+        value, slope = xp.where(z <= t, low, -high), xp.where(z <= t, rise, -fall)
+        image = slope + value * (score @ self.field) * self.scale
+        return image / ((left + right) * self.scale)
+
     def images(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
         r"""The control variates of jumps at thresholds, (n, J): $\varphi'(z) + \varphi(z)\, \sigma s^\top b$.
 
