@@ -155,8 +155,8 @@ ERROR_BARS = (
     _mutant(
         "the jackknife counts twice what depends on two draws",
         "estimation/_choice.py",
-        "float(np.interp(k, TAIL, (0.5, 1.0)))",
-        "1.0",
+        "of_tail = np.interp(k, TAIL, (0.5, 1.0))",
+        "of_tail = 1.0",
         "estimation/test_automatic.py::TestInstability::"
         "test_more_of_the_jackknife_counts_where_a_few_draws_determine_the_fit",
     ),
@@ -187,7 +187,7 @@ GATE = (
     _mutant(
         "the gate to plain is open",
         "estimation/_choice.py",
-        "plain = mixture_variance + apart > clearly * _of_average(pool.plain, pool.per_draw, chains)",
+        "plain = mixture_variance + apart > clearly * plain_variance",
         "plain = mixture_variance + apart > np.inf",
         f"{CHOICE}::test_candidates_that_contradict_each_other_are_left",
         f"{CHOICE}::test_fits_that_move_are_left",

@@ -14,7 +14,7 @@ W = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
 
 
 def steps(f, sample: sx.Sample = SAMPLE) -> tuple:
-    return integrands({"f": f}, sample).steps
+    return integrands({"f": f}, sample, jumps=True).steps
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_jump_is_found(f, along: list[float], threshold: float) -> None:
 
 
 def test_the_step_is_the_integrand() -> None:
-    found = integrands({"f": lambda theta: 3.0 - 5.0 * (W @ theta > 1.0)}, SAMPLE)
+    found = integrands({"f": lambda theta: 3.0 - 5.0 * (W @ theta > 1.0)}, SAMPLE, jumps=True)
     for i, step in enumerate(found.steps):
         assert step is not None
         above = SAMPLE.x @ step.along > step.threshold
@@ -78,11 +78,11 @@ def test_a_function_that_fails_between_draws_has_no_step() -> None:
 
 
 def test_arrays_and_names_have_no_steps() -> None:
-    assert integrands({"a": X[..., 0] > 0, "mu": "mu"}, SAMPLE).steps == ()
+    assert integrands({"a": X[..., 0] > 0, "mu": "mu"}, SAMPLE, jumps=True).steps == ()
 
 
 def test_steps_stay_with_their_columns() -> None:
-    first = integrands({"a": "mu", "b": lambda mu: mu > 0.3}, SAMPLE)
+    first = integrands({"a": "mu", "b": lambda mu: mu > 0.3}, SAMPLE, jumps=True)
     second = integrands({"c": "u"}, SAMPLE)
     both = Integrands.joined([second, first])
     assert [step is not None for step in both.steps] == [False, False, True]

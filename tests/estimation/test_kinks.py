@@ -204,7 +204,7 @@ class TestCrosses:
         np.testing.assert_allclose(found.below.mean(axis=(0, 1)), np.tile(levels, 2), atol=1e-5)
 
     def test_continuous_integrands_keep_others(self) -> None:
-        wanted = integrands({"a": "a", **EVENTS}, skewed(0))
+        wanted = integrands({"a": "a", **EVENTS}, skewed(0), jumps=True)
         found, sensitive = continuous(wanted, skewed(0))
         assert sensitive[0] == 0 and np.all(sensitive[1:] > 0)
         np.testing.assert_array_equal(found.values[..., 0], wanted.values[..., 0])

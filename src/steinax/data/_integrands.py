@@ -449,7 +449,7 @@ class Integrands(eqx.Module):
         return f"Integrands({len(self.names)}: {shown})"
 
 
-def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
+def integrands(f: IntegrandSpec | Integrands, sample: Sample, jumps: bool = False) -> Integrands:
     """Evaluate integrands on a sample.
 
     Args:
@@ -460,6 +460,7 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
             an array of values that begins (chain, draw), or a DataArray with these axes, whose coordinates
             become names; several names; or a dict of any of these.
         sample: the draws on which to evaluate them.
+        jumps: whether to find where functions of two values jump, for which they are evaluated between draws.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(2, 50, 3))
@@ -467,7 +468,7 @@ def integrands(f: IntegrandSpec | Integrands, sample: Sample) -> Integrands:
     >>> integrands({"mu": "mu", "beta": "beta", "norm": lambda x: (x**2).sum()}, sample)
     Integrands(4: mu, beta[0], beta[1], norm)
     """
-    columns = integrand_columns(f, sample)
+    columns = integrand_columns(f, sample, jumps)
     return f if isinstance(f, Integrands) else columns.read(0, len(columns.names))
 
 
@@ -482,6 +483,7 @@ class IntegrandColumns:
         training: evaluates the columns from a start to a stop on the training points that are used,
             (training, k); None if none are used.
         note: on the training points; empty if there are none.
+        jumps: whether to find where functions of two values jump.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(2, 50, 3))
@@ -494,6 +496,7 @@ class IntegrandColumns:
     dtype: np.dtype
     training: Callable[[int, int], np.ndarray] | None = None
     note: str = ""
+    jumps: bool = False
 
     @property
     def extra(self) -> int:
@@ -505,11 +508,9 @@ class IntegrandColumns:
         names, blocks = self.names[start:stop], _columns_of(self.pieces, start, stop)
         values = _side_by_side(blocks)
         _check(values, names, self.dtype)
-        parts = ((block.shape[-1], part.steps(at, block)) for part, at, block in blocks)
+        parts = [(b.shape[-1], part.steps(at, b)) for part, at, b in blocks] if self.jumps else []
         training = None if self.training is None else self.training(start, stop)
-        return Integrands(
-            values.astype(self.dtype, copy=False), names, training, joined(list(parts))
-        )
+        return Integrands(values.astype(self.dtype, copy=False), names, training, joined(parts))
 
 
 type Block = tuple[Piece, slice, np.ndarray]  # a piece, some of its columns and their values
@@ -530,12 +531,15 @@ def _side_by_side(blocks: Sequence[Block]) -> np.ndarray:
     return blocks[0][2] if len(blocks) == 1 else np.concatenate([b[2] for b in blocks], axis=-1)
 
 
-def integrand_columns(f: IntegrandSpec | Integrands, sample: Sample) -> IntegrandColumns:
+def integrand_columns(
+    f: IntegrandSpec | Integrands, sample: Sample, jumps: bool = False
+) -> IntegrandColumns:
     """Prepare integrands for evaluation by columns; only their number and names are determined.
 
     Args:
         f: as for `integrands`.
         sample: the draws on which to evaluate them.
+        jumps: as for `integrands`.
     """
     if not isinstance(sample, Sample):
         raise TypeError(_no_sample(f, sample))
@@ -546,12 +550,11 @@ def integrand_columns(f: IntegrandSpec | Integrands, sample: Sample) -> Integran
                 f"{f.values.shape[1]} draws, not {sample.chains} of {sample.length}: evaluate them "
                 "on this one."
             )
-        whole = Piece(
-            f.names,
-            lambda columns: np.asarray(f.values)[..., columns],
-            steps=lambda columns, _: f.steps[columns],
+        values = np.asarray(f.values)
+        whole = Piece(f.names, lambda c: values[..., c], steps=lambda c, _: f.steps[c])
+        return _with_values(
+            f, IntegrandColumns(f.names, (whole,), sample.dtype, jumps=jumps), sample
         )
-        return _with_values(f, IntegrandColumns(f.names, (whole,), sample.dtype), sample)
     named = named_integrands(f)
     if not named:
         raise ValueError("no integrands given: name a dimension, or give a function or an array.")
@@ -565,7 +568,7 @@ def integrand_columns(f: IntegrandSpec | Integrands, sample: Sample) -> Integran
             f"two integrands are called {twice!r}: give each its own name, in a dict such as "
             '{"first": ..., "second": ...}.'
         )
-    return _with_training(named, IntegrandColumns(names, pieces, sample.dtype), sample)
+    return _with_training(named, IntegrandColumns(names, pieces, sample.dtype, jumps=jumps), sample)
 
 
 def _with_values(f: Integrands, columns: IntegrandColumns, sample: Sample) -> IntegrandColumns:
@@ -599,10 +602,8 @@ def _with_training(
         )
     except (ValueError, KeyError, TypeError):  # a group that the warm-up does not have, mostly
         parts = ()
-    if (
-        any(sum(len(p.names) for p in pieces) != len(columns.names) for pieces in parts)
-        or not parts
-    ):
+    count = len(columns.names)
+    if not parts or any(sum(len(p.names) for p in pieces) != count for pieces in parts):
         return replace(
             columns, note=f"{UNUSED} they do not have all that {some_of(list(named), 3)} needs"
         )

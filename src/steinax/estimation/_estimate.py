@@ -522,7 +522,8 @@ def _from_sample(
     key: Key | None,
     memory: float | None,
 ) -> Estimate:
-    columns, report = integrand_columns(f, sample), audited(sample, audit)
+    columns = integrand_columns(f, sample, jumps=family is None)
+    report = audited(sample, audit)
     if family is None:
         _refuse(split, penalty, objective, solver)
         plan = plan_blocks(columns, sample, None, memory)

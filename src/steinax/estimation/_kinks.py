@@ -13,6 +13,9 @@ from ..solvers import Folds, with_training
 from ._choice import Choice
 from ._splits import CrossFit, groups_of
 
+SHAPING = 4000  # the most rows, about, that shape a control variate
+ROWS = 1000  # by which the sensitivity to what shapes control variates is judged
+
 
 def jumping(wanted: Integrands, sample: Sample) -> np.ndarray:
     """The integrands whose jumps are known, and that can be continued, (J,)."""
@@ -41,6 +44,7 @@ class Kinked:
         self.groups = []
         for start, stop in groups_of(folds):
             others = np.r_[:start, stop : len(x)]
+            others = others[:: max(len(others) // SHAPING, 1)]
             found = marginals(x[others], score[others], different.T).of(which)
             self.groups.append((found, x[start:stop], score[start:stop]))
 
@@ -176,7 +180,6 @@ class Crossings(NamedTuple):
     sensitivity: np.ndarray  # half of that of the integrands, see `Kinked`, (m, levels)
 
 
-ROWS = 1000  # by which the sensitivity to what shapes control variates is judged
 NEWTON = 3  # steps from a quantile of the draws to one of their continuous distribution function
 
 

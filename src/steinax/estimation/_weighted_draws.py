@@ -295,7 +295,7 @@ class WeightedDraws(eqx.Module):
         Args:
             event: integrands that are true or false (1 or 0) on every draw.
         """
-        wanted = integrands(event, self.sample)
+        wanted = integrands(event, self.sample, jumps=True)
         if not np.isin(wanted.values, (0, 1)).all():
             raise ValueError(
                 "an event must be true or false on every draw: give a condition, such as "
