@@ -13,7 +13,7 @@ from ..solvers import Folds, with_training
 from ._choice import Choice
 from ._splits import CrossFit, groups_of
 
-SHAPING = 4000  # the most rows, about, that shape a control variate
+SHAPING = 1500  # the most rows, about, that shape a control variate
 ROWS = 1000  # by which the sensitivity to what shapes control variates is judged
 
 

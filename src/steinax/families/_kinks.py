@@ -161,9 +161,11 @@ def _derivative(z: AnyArray, slope: AnyArray, at: AnyArray) -> AnyArray:
     size = xp.max(xp.abs(z), axis=0)
     most = max(degree for degree in DEGREES if degree == 1 or DRAWS * degree <= n)
     power = xp.arange(most + 1)
-    basis, upper = xp.linalg.qr(
-        (z / size).T[..., None] ** power
-    )  # (J, n, power), (J, power, power)
+    unit = (z / size).T
+    powers = [xp.ones_like(unit)]
+    for _ in range(most):
+        powers.append(powers[-1] * unit)
+    basis, upper = xp.linalg.qr(xp.stack(powers, axis=-1))  # (J, n, power), (J, power, power)
     parts = (basis.mT @ slope.T[..., None])[..., 0]
     left = xp.sum(slope**2, axis=0)[:, None] - xp.cumsum(parts**2, axis=1)
     left = xp.where(left > 0, left, 0.0) / (1 - 2 * (power + 1) / n) ** 2
