@@ -288,13 +288,13 @@ class Piece:
         names: the names of the columns.
         read: reads a slice of the columns.
         extra: bytes that reading needs in addition to the columns themselves.
-        steps: finds where columns jump, given their slice and values.
+        steps: finds where columns jump, given their slice and values; None if they do not.
     """
 
     names: Sequence[str]
     read: Callable[[slice], np.ndarray]
     extra: int = 0
-    steps: Callable[[slice, np.ndarray], tuple[Step | None, ...]] = lambda *_: ()
+    steps: Callable[[slice, np.ndarray], tuple[Step | None, ...]] | None = None
 
 
 def piece(label: str, f: Integrand, sample: Sample) -> Piece:
@@ -445,8 +445,7 @@ class Integrands(eqx.Module):
         return Integrands(values, names, training, steps)
 
     def __repr__(self) -> str:
-        shown = some_of(self.names, 4)
-        return f"Integrands({len(self.names)}: {shown})"
+        return f"Integrands({len(self.names)}: {some_of(self.names, 4)})"
 
 
 def integrands(f: IntegrandSpec | Integrands, sample: Sample, jumps: bool = False) -> Integrands:
@@ -508,16 +507,20 @@ class IntegrandColumns:
         names, blocks = self.names[start:stop], _columns_of(self.pieces, start, stop)
         values = _side_by_side(blocks)
         _check(values, names, self.dtype)
-        parts = [(b.shape[-1], part.steps(at, b)) for part, at, b in blocks] if self.jumps else []
+        steps = ()
+        if self.jumps and any(part.steps for part, *_ in blocks):
+            found = (
+                (b.shape[-1], part.steps(at, b) if part.steps else ()) for part, at, b in blocks
+            )
+            steps = joined(list(found))
         training = None if self.training is None else self.training(start, stop)
-        return Integrands(values.astype(self.dtype, copy=False), names, training, joined(parts))
+        return Integrands(values.astype(self.dtype, copy=False), names, training, steps)
 
 
-type Block = tuple[Piece, slice, np.ndarray]  # a piece, some of its columns and their values
-
-
-def _columns_of(pieces: Sequence[Piece], start: int, stop: int) -> list[Block]:
-    """Evaluate the columns of several pieces from `start` to `stop`, (chain, draw, k)."""
+def _columns_of(
+    pieces: Sequence[Piece], start: int, stop: int
+) -> list[tuple[Piece, slice, np.ndarray]]:
+    """Evaluate the columns of several pieces from `start` to `stop`: which, and values (chain, draw, k)."""
     blocks, first = [], 0
     for part in pieces:
         selected = slice(max(start - first, 0), min(stop - first, len(part.names)))
@@ -527,7 +530,7 @@ def _columns_of(pieces: Sequence[Piece], start: int, stop: int) -> list[Block]:
     return blocks
 
 
-def _side_by_side(blocks: Sequence[Block]) -> np.ndarray:
+def _side_by_side(blocks: Sequence[tuple]) -> np.ndarray:
     return blocks[0][2] if len(blocks) == 1 else np.concatenate([b[2] for b in blocks], axis=-1)
 
 

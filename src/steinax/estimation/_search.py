@@ -391,7 +391,8 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
         ess: the effective sample sizes of the integrands, (k,).
     """
     task = integration(wanted, sample, ess)
-    draws, scale, which = task.draws, task.scale, jumping(wanted, sample)
+    draws, scale = task.draws, task.scale
+    which = jumping(wanted, sample) if wanted.steps else np.zeros(0, int)
     folds, autocorrelation = draws.draw_folds, task.autocorrelation
     sensitive = np.zeros(0)
     if len(which):
