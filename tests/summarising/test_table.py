@@ -66,7 +66,7 @@ def test_worth_and_ess_follow_from_the_other_columns(table: pd.DataFrame) -> Non
 def test_ends_of_intervals_are_nearer_to_the_truth_and_their_errors_hold() -> None:
     """240 ends of log-gamma distributions: chi-squared over its degrees of freedom, and the gain.
 
-    In 1 of 1,000 such trials of right errors it is above 1.31; those of kinks may be up to 1.4 times too long.
+    In 1 of 1,000 such trials of right errors it is above 1.31; those of kinks may be 1.4 times too long.
     """
     x = np.log(np.random.default_rng(0).gamma(4.0, size=(40, 4, 500, 3)))
     tables = [
