@@ -123,7 +123,7 @@ class TestFunctionals:
             weighted.mean("x"),
             weighted.sd("x"),
             weighted.ratio("x", lambda x: x[1] ** 2),
-            weighted.quantile("x", [0.1, 0.5]),
+            weighted.quantile(lambda x: x[1] ** 2, [0.1, 0.5]),
         ):
             np.testing.assert_allclose(found.value, found.plain_value, rtol=1e-6, atol=1e-8)
             np.testing.assert_allclose(found.mcse, found.plain_mcse, rtol=1e-6)
@@ -135,7 +135,7 @@ class TestFunctionals:
         np.testing.assert_allclose(found.plain_value, x[..., 1].mean() / (x[..., 0] ** 2).mean())
 
     def test_a_probability_is_the_mean_of_an_indicator(self) -> None:
-        found = WEIGHTED.probability({"up": lambda x: x[1] > 0})
+        found = WEIGHTED.probability({"up": SAMPLE.draws[..., 1] > 0})
         np.testing.assert_allclose(
             found.value, weighted_mean(WEIGHTED.weights, SAMPLE.draws[..., 1] > 0)
         )

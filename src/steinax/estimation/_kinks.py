@@ -176,7 +176,7 @@ class Crossings(NamedTuple):
     below: (
         np.ndarray
     )  # continuous integrands whose expectations are the levels, (chain, draw, m levels)
-    density: np.ndarray  # the approximate densities at the quantiles, (m, levels)
+    density: np.ndarray  # the approximate densities there, NaN beyond the draws, (m, levels)
     sensitivity: np.ndarray  # half of that of the integrands, see `Kinked`, (m, levels)
 
 
@@ -217,7 +217,8 @@ def crossings(values: AnyArray, levels: np.ndarray, sample: Sample) -> Crossings
     pairs = list(zip(repeated, at, strict=True))
     value = np.array([link.value(t) for link, t in pairs])
     slope = np.array([link.derivative(t) for link, t in pairs])
-    density = kinked.density(at) / slope
+    # beyond the first and the last draw there is no quantile
+    density = np.where((at > first) & (at < last), kinked.density(at) / slope, np.nan)
     sensitive = kinked.sensitivity(at, below) / 2
     below = below.reshape(*shape[:2], -1)
     return Crossings(
