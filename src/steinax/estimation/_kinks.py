@@ -217,8 +217,9 @@ def crossings(values: AnyArray, levels: np.ndarray, sample: Sample) -> Crossings
     pairs = list(zip(repeated, at, strict=True))
     value = np.array([link.value(t) for link, t in pairs])
     slope = np.array([link.derivative(t) for link, t in pairs])
-    # beyond the first and the last draw there is no quantile
-    density = np.where((at > first) & (at < last), kinked.density(at) / slope, np.nan)
+    # as without control variates, there is no quantile beyond the first and the last draw
+    inside = (at > first) & (at < last) & (np.minimum(wanted, 1 - wanted) * sample.size >= 0.5)
+    density = np.where(inside, kinked.density(at) / slope, np.nan)
     sensitive = kinked.sensitivity(at, below) / 2
     below = below.reshape(*shape[:2], -1)
     return Crossings(
