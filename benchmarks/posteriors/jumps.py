@@ -1,151 +1,291 @@
-"""Probabilities and quantiles on the 22 posteriors of posteriordb, from 1,000 draws.
+"""Probabilities and quantiles: what functions that jump gain, with control variates that jump and without.
 
-`python -m benchmarks.posteriors.jumps` estimates the probability that each unconstrained parameter exceeds
-its median, and its 5% and 95% quantiles, from ten blocks of 1,000 reference draws, and writes `jumps.json`
-and `jumps.md`. *Before* are the same indicators with control variates that have no kinks.
+`python -m benchmarks.posteriors.jumps` measures four parts, or some with `--part`, and writes `jumps.json`
+and `jumps.md`: `posteriors`, the 22 of posteriordb, ten blocks of 1,000 reference draws each; `chains`, nine
+models by NUTS, 20 times 4 x 250 draws; `events`, contrasts and predictions of the applied panel, by NUTS too,
+ten times 4 x 250 draws; `gaussian`, 200 times 4 x 100 draws in five dimensions. *Before* are the same
+indicators with control variates that have no kinks.
 """
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
+from scipy.stats import norm
 
 import steinax as sx
 
+from .._command import cache_folder
 from .._markdown import about, figure, known, origin, table, write
 from .._pinned import ROOT, run
 from ._data import REFERENCE, TOTAL, folder, load
-from ._score import geometric_mean
+from ._score import NORMAL_95, geometric_mean
 
 LEVELS = (0.05, 0.95)
-HEAD = """# Probabilities and quantiles
-
-What jumps gain from 1,000 draws of each of {count} posteriors of posteriordb, with control variates that have
-kinks (*now*) and without (*before*): the probability that a parameter exceeds its median, by
-`estimate(lambda x: x > medians, sample)`, and its 5% and 95% quantiles, by `weigh(sample, Polynomial(2))`.
-**Gain** is the mean squared error of plain averages and quantiles over that of estimates, in the geometric
-mean over parameters.
-
-| | before | now | ratio |
-| --- | --- | --- | --- |
-| median gain, probabilities | {before_p} | {now_p} | {ratio_p} |
-| median gain, quantiles | {before_q} | {now_q} | {ratio_q} |
-| least gain of any parameter | {before_least} | {now_least} | |
-| calibration, all together | {before_calibration} | {now_calibration} | |
-
-"""
-METHOD = """
-Ten blocks of 1,000 reference draws each, all unconstrained parameters. The reference of a block is the
-average of the estimates with kinks from the nine other blocks. *Calibration* is the root mean square of
-errors over standard errors, of probabilities and quantiles; above 1, error bars are too short.
-
-"""
+THRESHOLDS = (0.0, 1.0, 2.0)  # of the Gaussian
+SAMPLES = {"chains": 20, "events": 10, "gaussian": 200}
+type Arrays = dict[str, np.ndarray]  # by kind, estimates (k,); stacked, (sample, k)
 
 
-def measure(name: str) -> list[dict]:
+def posteriors(name: str, cache: Path) -> dict:
     """The row of one posterior."""
     posterior = load(name)
     medians = np.median(posterior.u, axis=0)
-    found: dict[str, list[np.ndarray]] = {}
-    for start in range(0, TOTAL, REFERENCE):
-        rows = slice(start, start + REFERENCE)
-        for key, value in _block(posterior.u[rows], posterior.score[rows], medians).items():
-            found.setdefault(key, []).append(value)
-    arrays = {key: np.stack(values) for key, values in found.items()}
-    count = TOTAL // REFERENCE
-    reference = (arrays["now"].sum(axis=0) - arrays["now"]) / (count - 1)
-    dim, row = len(medians), {"posterior": name, "dim": len(medians)}
-    plain = np.mean((arrays["plain"] - reference) ** 2, axis=0)
-    for kind in ("before", "now"):
-        error = arrays[kind] - reference
-        gain = plain / np.mean(error**2, axis=0)
-        spread = np.hypot(
-            arrays[f"{kind}_mcse"], arrays["now_mcse"].mean(axis=0) / np.sqrt(count - 1)
-        )
-        row[kind] = {
-            "probabilities": geometric_mean(gain[:dim]),
-            "quantiles": geometric_mean(gain[dim:]),
-            "least": float(gain.min()),
-            "calibration": float(np.sqrt(np.nanmean((error / spread) ** 2))),
-        }
-    return [row]
+    rows = (slice(start, start + REFERENCE) for start in range(0, TOTAL, REFERENCE))
+    found = [_parameters(sx.Sample(posterior.u[r], posterior.score[r]), medians) for r in rows]
+    return _row(found, _halves(len(medians)))
 
 
-def _block(u: np.ndarray, score: np.ndarray, medians: np.ndarray) -> dict[str, np.ndarray]:
-    """Estimates of the probabilities, and then of the quantiles, with their errors."""
-    sample = sx.Sample(u, score)
-    above = {"p": sample.draws > medians}
+def chains(name: str, cache: Path) -> dict:
+    """The row of one model by NUTS."""
+    from .chains._estimates import replicate
+    from .chains._registry import MODELS
+    from .chains._run import cached
+
+    count = SAMPLES["chains"]
+    every = cached(MODELS[name], folder(), cache / "chains", "replicates", count)
+    medians = np.median(every.draws, axis=(0, 1))
+    each = (replicate(every, i) for i in range(count))
+    found = [_parameters(sx.Sample(one.draws, one.scores), medians) for one in each]
+    return _row(found, _halves(len(medians)))
+
+
+def events(name: str, cache: Path) -> dict:
+    """The row of one target of the applied panel: contrasts above 0, predictions above their medians."""
+    from ..applied._chains import names_of, replicates
+    from ..applied._models import TARGETS
+
+    target = TARGETS[name]()
+    _, unravel = ravel_pytree(jax.tree.map(jnp.asarray, target.start))
+
+    def quantities(x: Any) -> Any:
+        return target.quantities(unravel(x))
+
+    every = replicates(name, target, SAMPLES["events"], cache / "applied")
+    together = np.concatenate([one.draws.reshape(-1, one.draws.shape[-1]) for one in every])
+    medians = np.median(jax.vmap(quantities)(together)["predictions"], axis=0)
+    f = {
+        "contrasts": lambda x: quantities(x)["contrasts"],
+        "predictions": lambda x: quantities(x)["predictions"] - medians,
+    }
+    found = []
+    for one in every:
+        sample = sx.Sample(one.draws, one.scores, names_of(target))
+        values = {key: np.asarray(jax.vmap(g)(sample.x)) for key, g in f.items()}
+        above = {key: (v > 0).reshape(*one.draws.shape[:2], -1) for key, v in values.items()}
+        now = sx.estimate(f, sample, threshold=0.0, audit="off")
+        found.append(_arrays(sx.estimate(above, sample, audit="off"), now))
+    return _row(found, {"contrasts": slice(0, 1), "predictions": slice(1, None)})
+
+
+def gaussian(name: str, cache: Path) -> dict:
+    """The row of a standard Gaussian in five dimensions: probabilities of its first coordinate."""
+    found = []
+    for seed in range(SAMPLES["gaussian"]):
+        x = np.random.default_rng(seed).normal(size=(4, 100, 5))
+        sample, thresholds = sx.Sample(x, -x), np.array(THRESHOLDS)
+        above = {"p": x[..., :1] > thresholds}
+        now = sx.estimate({"p": lambda x: x[0] > np.array(THRESHOLDS)}, sample, audit="off")
+        found.append(_arrays(sx.estimate(above, sample, audit="off"), now))
+    kinds = {f"P(x > {t:g})": slice(i, i + 1) for i, t in enumerate(THRESHOLDS)}
+    return _row(found, kinds, norm.sf(THRESHOLDS))
+
+
+PARTS: dict[str, Callable[[str, Path], dict]] = {
+    "posteriors": posteriors,
+    "chains": chains,
+    "events": events,
+    "gaussian": gaussian,
+}
+
+
+def measure(part: str, name: str, cache: str) -> list[dict]:
+    """The row of one target."""
+    return [{"part": part, "target": name} | PARTS[part](name, Path(cache))]
+
+
+def _halves(dim: int) -> dict[str, slice]:
+    return {"probabilities": slice(0, dim), "quantiles": slice(dim, None)}
+
+
+def _arrays(before: sx.Estimate, now: sx.Estimate, *quantiles: sx.Estimate) -> Arrays:
+    """The figures of estimates without and with kinks, and of quantiles without and with them."""
+    kinds = {"before": [before, *quantiles[:1]], "now": [now, *quantiles[1:]]}
+    found = {kind: np.concatenate([e.value for e in several]) for kind, several in kinds.items()}
+    for kind, several in kinds.items():
+        found[f"{kind}_mcse"] = np.concatenate([e.mcse for e in several])
+    return found | {"plain": np.concatenate([e.plain_value for e in kinds["now"]])}
+
+
+def _parameters(sample: sx.Sample, medians: np.ndarray) -> Arrays:
+    """Estimates of the probabilities that parameters exceed their medians, and then of their quantiles."""
     # weights, even if they are all equal, keep integrands as they are
-    weighted = sx.Sample(u, score, log_weights=np.zeros((1, len(u))))
-    events = {
-        "before": sx.estimate(above, sample, audit="off"),
-        "now": sx.estimate({"p": lambda x: x > medians}, sample, audit="off"),
-    }
-    quantiles = {
-        kind: sx.weigh(draws, sx.Polynomial(2), audit="off").quantile("x", LEVELS)
-        for kind, draws in (("before", weighted), ("now", sample))
-    }
-    found = {}
-    for kind in ("before", "now"):
-        both = (events[kind], quantiles[kind])
-        found[kind] = np.concatenate([each.value for each in both])
-        found[f"{kind}_mcse"] = np.concatenate([each.mcse for each in both])
-    plain = (events["now"].plain_value, quantiles["now"].plain_value)
-    return found | {"plain": np.concatenate(plain)}
+    logs = np.zeros((sample.chains, sample.length))
+    weighted = sx.Sample(sample.draws, sample.scores, log_weights=logs)
+    return _arrays(
+        sx.estimate({"p": sample.draws > medians}, sample, audit="off"),
+        sx.estimate({"p": lambda x: x > medians}, sample, audit="off"),
+        *(
+            sx.weigh(draws, sx.Polynomial(2), audit="off").quantile("x", LEVELS)
+            for draws in (weighted, sample)
+        ),
+    )
+
+
+def _row(found: Sequence[Arrays], kinds: dict[str, slice], truth: np.ndarray | None = None) -> dict:
+    """Gains by kind, the least of any integrand, calibration and coverage, before and now."""
+    arrays = {key: np.stack([one[key] for one in found]) for key in found[0]}
+    others = len(found) - 1
+    reference, error = truth, np.zeros(arrays["now"].shape[1])
+    if reference is None:  # the average of the estimates with kinks from the other samples
+        reference = (arrays["now"].sum(axis=0) - arrays["now"]) / others
+        error = arrays["now_mcse"].mean(axis=0) / np.sqrt(others)
+    plain, row = np.mean((arrays["plain"] - reference) ** 2, axis=0), {"samples": len(found)}
+    for by in ("before", "now"):
+        gain = plain / np.mean((arrays[by] - reference) ** 2, axis=0)
+        z = (arrays[by] - reference) / np.hypot(arrays[f"{by}_mcse"], error)
+        row[by] = {kind: geometric_mean(gain[at]) for kind, at in kinds.items()} | {
+            "least": float(gain.min()),
+            "calibration": float(np.sqrt(np.nanmean(z**2))),
+            "held": float(np.nanmean(np.abs(z[~np.isnan(z)]) < NORMAL_95)),
+            "count": z.shape[1],
+        }
+    return row
+
+
+HEAD = """# Probabilities and quantiles
+
+What functions that jump gain with control variates that have kinks (*now*) and without (*before*). **Gain**
+is the mean squared error of plain averages and quantiles over that of estimates, in the geometric mean over
+integrands. *Least* is that of the integrand that gains least. *Calibration* is the root mean square of
+errors over standard errors; above 1, error bars are too short. *Held* is the share of 95% intervals that hold
+the truth.
+
+"""
+METHOD = """
+The truth is known for the Gaussian. Elsewhere the reference of a sample is the average of the estimates with
+kinks from the other samples, and its error is counted. Each row says which source it was measured with. The
+last run:
+
+"""
+TITLES = {
+    "posteriors": """## 22 posteriors
+
+The probability that each unconstrained parameter exceeds its median, by
+`estimate(lambda x: x > medians, sample)`, and its 5% and 95% quantiles, by `weigh(sample, Polynomial(2))`:
+ten blocks of 1,000 reference draws of each of {count} posteriors of posteriordb.""",
+    "chains": """## Real chains
+
+The same, from {count} models of posteriordb in NumPyro, 20 times 4 chains of 250 draws by NUTS.""",
+    "events": """## Contrasts and predictions
+
+The probability that a contrast exceeds 0, and that predictions exceed their medians, by
+`estimate(f, sample, threshold=0)`: {count} targets of [the applied panel](applied.md), ten times 4 chains of
+250 draws by NUTS. In hierarchies that are not centred, and for the network, contrasts and predictions are
+curved functions of the coordinates.""",
+    "gaussian": """## A Gaussian in five dimensions
+
+200 times 4 x 100 independent draws.""",
+}
 
 
 def page(rows: list[dict], told: dict) -> str:
     """All of `jumps.md`."""
-    figures: dict[str, str] = {"count": str(len(rows))}
-    for letter, kind in (("p", "probabilities"), ("q", "quantiles")):
-        medians = [float(np.median([row[by][kind] for row in rows])) for by in ("before", "now")]
-        ratio = float(np.median([row["now"][kind] / row["before"][kind] for row in rows]))
-        for name, value in zip(("before", "now", "ratio"), (*medians, ratio), strict=True):
-            figures[f"{name}_{letter}"] = figure(value)
-    for by in ("before", "now"):
-        figures[f"{by}_least"] = figure(min(row[by]["least"] for row in rows))
-        count = [row["dim"] for row in rows]
-        square = np.average([row[by]["calibration"] ** 2 for row in rows], weights=count)
-        figures[f"{by}_calibration"] = f"{np.sqrt(square):.2f}"
-    lines = [
-        [
-            row["posterior"],
-            str(row["dim"]),
-            *(
-                figure(row[by][kind])
-                for kind in ("probabilities", "quantiles", "least")
-                for by in ("before", "now")
-            ),
-            f"{row['before']['calibration']:.2f} / {row['now']['calibration']:.2f}",
-        ]
-        for row in rows
-    ]
-    columns = (
-        *("posterior", "d", "probabilities before", "now", "quantiles before", "now"),
-        *("least before", "now", "calibration before / now"),
-    )
-    return f"{HEAD.format(**figures)}{table(columns, lines)}\n{METHOD}{origin(told)}\n"
+    parts = [HEAD]
+    for part, title in TITLES.items():
+        some = [row for row in rows if row["part"] == part]
+        if some:
+            summary = _summary(some) if len(some) > 1 else ""
+            parts.append(f"{title.format(count=len(some))}\n\n{summary}{_table(some)}\n\n")
+    return f"{''.join(parts)}{METHOD.lstrip()}{origin(told)}\n"
+
+
+def _kinds(rows: Sequence[dict]) -> list[str]:
+    return [key for key in rows[0]["now"] if key not in ("least", "calibration", "held", "count")]
+
+
+def _summary(rows: Sequence[dict]) -> str:
+    """Medians over targets, and the calibration of all errors together."""
+    lines = []
+    for kind in _kinds(rows):
+        values = [[row[by][kind] for row in rows] for by in ("before", "now")]
+        ratio = np.median(np.array(values[1]) / values[0])
+        lines.append([f"median gain, {kind}", *(figure(float(np.median(v))) for v in values)])
+        lines[-1].append(figure(float(ratio)))
+    least = [figure(min(row[by]["least"] for row in rows)) for by in ("before", "now")]
+    lines.append(["least gain of any integrand", *least, ""])
+    for key, form in (("calibration", "{:.2f}"), ("held", "{:.1%}")):
+        shown = []
+        for by in ("before", "now"):
+            weights = [row[by]["count"] * row["samples"] for row in rows]
+            power = 2 if key == "calibration" else 1
+            mean = np.average([row[by][key] ** power for row in rows], weights=weights)
+            shown.append(form.format(mean ** (1 / power)))
+        lines.append([f"{key}, all together", *shown, ""])
+    return table(("", "before", "now", "median ratio"), lines) + "\n\n"
+
+
+def _table(rows: Sequence[dict]) -> str:
+    kinds = _kinds(rows)
+    columns = ["target"]
+    for kind in [*kinds, "least"]:
+        columns += [f"{kind}, before", "now"]
+    columns += ["calibration, before", "now", "held, before", "now", "source"]
+    lines = []
+    for row in rows:
+        pair = [row["before"], row["now"]]
+        cells = [figure(each[kind]) for kind in [*kinds, "least"] for each in pair]
+        cells += [f"{each['calibration']:.2f}" for each in pair]
+        cells += [f"{each['held']:.1%}" for each in pair]
+        lines.append([row["target"], *cells, row["source"][:7]])
+    return table(columns, lines)
+
+
+def targets(part: str) -> list[str]:
+    """The names of the targets of a part."""
+    if part == "posteriors":
+        return sorted(path.name for path in folder().iterdir() if (path / "scores.npz").exists())
+    if part == "chains":
+        from .chains._registry import MODELS
+
+        return list(MODELS)
+    if part == "events":
+        from ..applied._models import TARGETS
+
+        return list(TARGETS)
+    return ["N(0, 1) in 5 dimensions"]
 
 
 def main() -> None:
-    """Measure every posterior, each in a process of its own, and write all that is known."""
+    """Measure every target, each in a process of its own, and write all that is known."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.posteriors.jumps", description=__doc__
     )
-    names = sorted(path.name for path in folder().iterdir() if (path / "scores.npz").exists())
-    parser.add_argument("--only", nargs="+", metavar="NAME", default=names)
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="some targets")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
+    parser.add_argument("--cache", type=Path, default=cache_folder("chains").parent)
     given = parser.parse_args()
     told = about("benchmarks.posteriors.jumps")
-    rows = {row["posterior"]: row for row in known(given.out, "jumps")}
-    for name in given.only:
-        if rows.get(name, {}).get("source") == told["source"]:
-            continue
-        (row,) = run("posteriors.jumps", {"name": name})
-        rows[name] = row | {"source": told["source"]}
-        print(name, row["before"], row["now"], flush=True)
-        ordered = [rows[each] for each in names if each in rows]
-        write(given.out, "jumps", page(ordered, told), told, ordered)
+    for part in given.part:
+        for name in targets(part):
+            if given.only and name not in given.only:
+                continue
+            rows = {(row["part"], row["target"]): row for row in known(given.out, "jumps")}
+            if rows.get((part, name), {}).get("source") == told["source"]:
+                continue
+            (row,) = run(
+                "posteriors.jumps", {"part": part, "name": name, "cache": str(given.cache)}
+            )
+            rows[part, name] = row | {"source": told["source"]}
+            print(part, name, row["before"], row["now"], flush=True)
+            ordered = [rows[p, n] for p in PARTS for n in targets(p) if (p, n) in rows]
+            write(given.out, "jumps", page(ordered, told), told, ordered)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Where integrands jump is found from functions, and not where it cannot be."""
+"""Where functions of draws jump is found, and not where it cannot be."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import steinax as sx
-from steinax.data import Integrands, integrands, links
+from steinax.data import Integrands, exceeding, integrands, links
 
 X = np.random.default_rng(0).normal(size=(4, 60, 5)) * [1.0, 2.0, 0.5, 1.0, 0.7] + 1.0
 NAMES = ["mu", "theta[0]", "theta[1]", "theta[2]", "u"]
@@ -22,7 +22,7 @@ def steps(f, sample: sx.Sample = SAMPLE) -> tuple:
     [
         (lambda mu: mu > 0.3, [1, 0, 0, 0, 0], 0.3),
         (lambda mu: mu >= 0.3, [1, 0, 0, 0, 0], 0.3),
-        (lambda mu: mu < 0.3, [-1, 0, 0, 0, 0], -0.3),
+        (lambda mu: mu < 0.3, [1, 0, 0, 0, 0], 0.3),
         (lambda x: x[4] > 1, [0, 0, 0, 0, 1], 1.0),
         (lambda theta: theta[0] > theta[2], [0, 1, 0, -1, 0], 0.0),
         (lambda mu, u: mu + 2 * u < 3, [-1, 0, 0, 0, -2], -3.0),
@@ -32,23 +32,37 @@ def steps(f, sample: sx.Sample = SAMPLE) -> tuple:
     ],
 )
 def test_a_jump_is_found(f, along: list[float], threshold: float) -> None:
-    (step,) = steps(f)
-    unit = np.linalg.norm(step.along)
-    np.testing.assert_allclose(
-        step.along / unit, np.array(along) / np.linalg.norm(along), atol=1e-7
-    )
-    assert step.threshold / unit == pytest.approx(threshold / np.linalg.norm(along), abs=1e-7)
-    assert (step.low, step.high) == (0.0, 1.0)
+    ((step,),) = steps(f)
+    unit = np.linalg.norm(along)
+    sign = np.sign(step.along[0] @ along)
+    np.testing.assert_allclose(sign * step.along[0], np.array(along) / unit, atol=1e-7)
+    assert sign * step.threshold[0] == pytest.approx(threshold / unit, abs=1e-7)
+    assert abs(step.size) == 1.0
 
 
-def test_the_step_is_the_integrand() -> None:
-    found = integrands({"f": lambda theta: 3.0 - 5.0 * (W @ theta > 1.0)}, SAMPLE, jumps=True)
-    for i, step in enumerate(found.steps):
-        assert step is not None
-        above = SAMPLE.x @ step.along > step.threshold
-        np.testing.assert_array_equal(
-            found.rows[:, i], np.where(above, step.high, step.low), strict=True
+@pytest.mark.parametrize(
+    ("f", "count"),
+    [
+        (lambda theta: 3.0 - 5.0 * (W @ theta > 1.0), [1]),
+        (lambda mu: abs(mu - 1) > 1, [1, 1]),
+        (lambda mu: (mu > 0.5) & (mu < 1.5), [1, 1]),
+        (lambda mu: (abs(mu - 1) > 1) | (abs(mu - 1) < 0.5), [1] * 4),
+        (lambda theta: theta.argmax() == 0, [2]),
+        (lambda mu, u: (mu > 1) & (u > 1), [2]),
+        (lambda mu, u: (mu > 1) | (u < 1.2), [2]),
+        (lambda mu, u: (mu > 1) ^ (u > 1), [1, 1, 2]),
+        (lambda mu, theta: (mu + theta[0] > 1) & (theta[1] - 2 * theta[2] > -1), [2]),
+        (lambda x: 7.0 * jnp.where((x[0] > 1) & (x[1] > x[2]), 1, 2), [2]),
+    ],
+)
+def test_the_steps_are_the_integrand(f, count: list[int]) -> None:
+    found = integrands({"f": f}, SAMPLE, jumps=True)
+    for i, several in enumerate(found.steps):
+        assert [len(step.threshold) for step in several] == count
+        jumps = sum(
+            step.size * (SAMPLE.x @ step.along.T > step.threshold).all(axis=1) for step in several
         )
+        np.testing.assert_allclose(np.ptp(found.rows[:, i] - jumps), 0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -56,14 +70,14 @@ def test_the_step_is_the_integrand() -> None:
     [
         lambda mu: mu,
         lambda mu: 1.0 * (mu > 0) + (mu > 1),
-        lambda mu: abs(mu - 1) > 1,
-        lambda mu, u: (mu > 1) & (u > 1),
+        lambda mu, u, theta: (mu > 1) & (u > 1) & (theta[0] > 1),
         lambda theta: theta[0] * theta[1] > 1,
+        lambda x: x.argmax() == 0,
         lambda mu: mu > 100,
     ],
 )
-def test_what_is_no_single_threshold_has_no_step(f) -> None:
-    assert steps(f) == (None,)
+def test_what_is_no_threshold_on_one_or_two_combinations_has_no_step(f) -> None:
+    assert steps(f) == ((),)
 
 
 def test_a_function_that_fails_between_draws_has_no_step() -> None:
@@ -74,7 +88,7 @@ def test_a_function_that_fails_between_draws_has_no_step() -> None:
             raise RuntimeError("not a draw")
         return mu > 0.3
 
-    assert steps(f) == (None,)
+    assert steps(f) == ((),)
 
 
 def test_arrays_and_names_have_no_steps() -> None:
@@ -85,7 +99,7 @@ def test_steps_stay_with_their_columns() -> None:
     first = integrands({"a": "mu", "b": lambda mu: mu > 0.3}, SAMPLE, jumps=True)
     second = integrands({"c": "u"}, SAMPLE)
     both = Integrands.joined([second, first])
-    assert [step is not None for step in both.steps] == [False, False, True]
+    assert [bool(several) for several in both.steps] == [False, False, True]
     assert both.mapped(lambda v: v, both.names).steps == ()
 
 
@@ -127,6 +141,59 @@ def test_a_threshold_on_a_variable_of_the_model() -> None:
 
     tau = xarray.Dataset({"tau": (("chain", "draw"), np.exp(X[..., 4]))})
     sample = sx.Sample(X, -X, NAMES, variables=sx.data.Variables(tau))
-    (step,) = steps(lambda tau: tau > 2, sample)
-    assert step.along.tolist() == [0, 0, 0, 0, 1]
+    ((step,),) = steps(lambda tau: tau > 2, sample)
+    assert step.along.tolist() == [[0, 0, 0, 0, 1]]
     assert step.threshold == pytest.approx(np.log(2))
+
+
+class TestCurved:
+    """Events that smooth functions exceed a threshold."""
+
+    def curve(self, f, threshold: float, sample: sx.Sample = SAMPLE) -> tuple:
+        ((step,),) = integrands(exceeding({"f": f}, threshold), sample, jumps=True).steps
+        return step.along, step.threshold[0]
+
+    def test_fields_and_divergences_are_derivatives(self) -> None:
+        """Against central differences, with relative errors of about 1e-9."""
+        curve, threshold = self.curve(lambda mu, theta: mu * theta[1] + jnp.sin(theta[0]), -1.0)
+        assert threshold == -1.0
+        x, matrix, flat, step = SAMPLE.x[:20], np.diag([1.0, 2.0, 3.0, 1.0, 1.0]), 0.1, 1e-5
+        value, field, divergence, steep = curve(x, matrix, flat)
+        np.testing.assert_allclose(value, x[:, 0] * x[:, 2] + np.sin(x[:, 1]), rtol=1e-12)
+        zero = np.zeros(20)
+        gradient = np.stack([x[:, 2], np.cos(x[:, 1]), x[:, 0], zero, zero], axis=1)
+        np.testing.assert_allclose(steep, (gradient**2 @ matrix).sum(axis=1), rtol=1e-12)
+        np.testing.assert_allclose(field, gradient @ matrix / (steep + flat)[:, None], rtol=1e-12)
+        ends = [curve(x + s * step * e, matrix, flat)[1] for e in np.eye(5) for s in (1, -1)]
+        rates = [
+            (a - b)[:, i] / (2 * step)
+            for i, (a, b) in enumerate(zip(ends[::2], ends[1::2], strict=True))
+        ]
+        np.testing.assert_allclose(divergence, np.sum(rates, axis=0), rtol=1e-6, atol=1e-8)
+
+    def test_positive_functions_are_seen_on_the_log_scale(self) -> None:
+        curve, threshold = self.curve(lambda x: (x**2).sum(), 3.0)
+        assert threshold == pytest.approx(np.log(3.0))
+        np.testing.assert_allclose(
+            curve(SAMPLE.x, np.eye(5), 0.0)[0], np.log((SAMPLE.x**2).sum(axis=1)), rtol=1e-12
+        )
+
+    def test_of_variables_with_constraints(self) -> None:
+        import xarray
+
+        tau = xarray.Dataset({"tau": (("chain", "draw"), np.exp(X[..., 4]))})
+        sample = sx.Sample(X, -X, NAMES, variables=sx.data.Variables(tau))
+        curve, _ = self.curve(lambda tau, mu: mu / tau, -1.0, sample)
+        expected = X[..., 0].ravel() / np.exp(X[..., 4]).ravel()
+        value, field, *_ = curve(sample.x, np.eye(5), 0.0)
+        np.testing.assert_allclose(value, expected, rtol=1e-9)
+        assert np.all(field[:, 1:4] == 0) and np.all(field[:, [0, 4]] != 0)
+
+    @pytest.mark.parametrize(
+        "f",
+        [lambda mu: np.array(float(mu)) ** 2, lambda theta: theta.max() // 0.5, X[..., 0] ** 2],
+    )
+    def test_functions_without_derivatives_have_no_steps(self, f) -> None:
+        found = integrands(exceeding({"f": f}, 1.0), SAMPLE, jumps=True)
+        np.testing.assert_array_equal(np.unique(found.values), [0, 1])
+        assert not len(found.jumping)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.stats import gamma, norm
+from scipy.stats import gamma, multivariate_normal, norm
 
 import steinax as sx
-from steinax.families import marginals
+from steinax.data import exceeding, integrands
+from steinax.families import along_of, corners_of, curved_of
 
 ROOT = np.array([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [-0.5, 0.5, 2.0]])
 ALONG = np.array([[1.0, 0.0], [-2.0, 0.0], [0.5, 1.0]])
@@ -25,23 +26,61 @@ def log_gamma(n: int, seed: int = 0, dim: int = 3) -> tuple[np.ndarray, np.ndarr
 def test_a_jump_of_a_gaussian_is_left_constant() -> None:
     x, score = gaussian(60)
     thresholds = np.array([-2.5, 4.0])
-    left = (x @ ALONG > thresholds) - marginals(x, score, ALONG).images(x, score, thresholds)
+    left = (x @ ALONG > thresholds) - along_of(x, score, ALONG).images(x, score, thresholds)
     sd = np.linalg.norm(ROOT.T @ ALONG, axis=0)
     truth = norm.sf(thresholds, 3 * ALONG.sum(axis=0), sd)
     np.testing.assert_allclose(left, np.broadcast_to(truth, left.shape), atol=2e-5)
 
 
+def test_a_corner_of_a_gaussian_is_left_constant() -> None:
+    """Two pairs of combinations: correlated, and with a correlation of opposite sign."""
+    x, score = gaussian(80)
+    pairs = np.stack([ALONG, [[0.0, 1.0], [1.0, 0.5], [0.0, -0.3]]])
+    thresholds = np.array([[-2.5, 4.0], [3.5, 3.0]])
+    both = np.all([x @ a > t for a, t in zip(pairs, thresholds, strict=True)], axis=0)
+    left = both - corners_of(x, score, pairs).images(x, score, thresholds)
+    for j in range(2):
+        a = pairs[..., j]
+        law = multivariate_normal(-3 * a.sum(axis=1), a @ ROOT @ ROOT.T @ a.T)
+        np.testing.assert_allclose(left[:, j], law.cdf(-thresholds[:, j]), atol=2e-5)
+
+
+def test_images_of_corners_have_mean_zero_where_the_marginals_are_wrong() -> None:
+    """The mean over a fine grid of quantiles of two independent variables, of another law than the tables."""
+    x, score = log_gamma(30, seed=1, dim=2)
+    tables = corners_of(2 * x - 1, score, np.array([[[1.0], [0.4]], [[0.0], [1.0]]]))
+    u = np.log(gamma.ppf((np.arange(1500) + 0.5) / 1500, 3))
+    points = np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1).reshape(-1, 2)
+    images = tables.images(points, 3 - np.exp(points), np.array([[1.2], [0.9]]))
+    assert abs(images.mean()) < 2e-3 * images.std()
+    assert images.std() > 0.1
+
+
+def test_images_of_curves_have_mean_zero_also_where_these_are_flat() -> None:
+    """The mean over a fine grid of quantiles of two variables; the function has a saddle at their centre."""
+    x, score = log_gamma(200, seed=1, dim=2)
+    sample = sx.Sample(x[None], score[None])
+    event = exceeding(lambda x: (x[0] - 1) * (x[1] - 1), 0.1)
+    ((step,),) = integrands(event, sample, jumps=True).steps
+    tables = curved_of(2 * x - 1, score, step.along)
+    u = np.log(gamma.ppf((np.arange(1500) + 0.5) / 1500, 3))
+    points = np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1).reshape(-1, 2)
+    images = tables.images(points, 3 - np.exp(points), step.threshold)
+    assert np.isfinite(images).all()
+    assert abs(images.mean()) < 2e-3 * images.std()
+
+
 def test_the_marginal_density_of_a_skewed_coordinate() -> None:
     x, score = log_gamma(4000)
     at = np.log([1.0, 3.0, 6.0])
-    found = marginals(x, score, np.eye(3)[:, [0, 0, 0]]).density(at)
+    found = along_of(x, score, np.eye(3)[:, [0, 0, 0]]).marginal.density(at)
     np.testing.assert_allclose(found, gamma.pdf(np.exp(at), 3) * np.exp(at), rtol=0.03)
 
 
 def test_images_have_mean_zero_where_the_marginal_is_wrong() -> None:
     """The tables are of 30 draws of another target; the mean is over a fine grid of quantiles."""
     x, score = log_gamma(30, seed=1)
-    wrong = marginals(2 * x - 1, score, np.eye(3)[:, :2])
+    wrong = along_of(2 * x - 1, score, np.eye(3)[:, :2])
     u = (np.arange(200_000) + 0.5) / 200_000
     first = np.log(gamma.ppf(u, 3))
     points = np.stack([first, np.zeros_like(u), np.zeros_like(u)], axis=1)

@@ -19,14 +19,15 @@ from ._coordinates import (
     training_size as training_size,
     with_warmup,
 )
+from ._functions import Link as Link, Step as Step, links as links
 from ._integrands import (
     LIMITS as LIMITS,
     IntegrandColumns as IntegrandColumns,
     Integrands,
     IntegrandSpec,
+    exceeding as exceeding,
     integrand_columns as integrand_columns,
     integrands,
-    places as places,
 )
 from ._sample import (
     ADAPTERS as ADAPTERS,
@@ -39,12 +40,12 @@ from ._sample import (
     has_families as has_families,
     kish_size as kish_size,
     on_the_reals as on_the_reals,
+    places as places,
     refuse_space as refuse_space,
     space_families as space_families,
     space_family as space_family,
     vectors_of as vectors_of,
 )
-from ._steps import Link as Link, Step as Step, links as links
 from ._stream import (
     LazySample as LazySample,
     Stream,

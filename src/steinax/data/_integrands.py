@@ -2,8 +2,7 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import prod
@@ -14,13 +13,20 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._numerics import precision, widest
 from .._show import some_of
 from .._types import Points, Series, Values
 from ..working import find_missing, unreadable
 from ._coordinates import kept_training, training_note, training_size
-from ._sample import ADAPTERS, Sample, as_reals
-from ._steps import Step, joined, steps_of
+from ._functions import (
+    Above,
+    DrawFunction,
+    Steps,
+    curved_steps,
+    joined,
+    steps_above,
+    steps_of,
+)
+from ._sample import ADAPTERS, Sample, places, reals
 from ._variables import (
     AXES,
     ByName,
@@ -32,153 +38,9 @@ from ._variables import (
     unstacked,
 )
 
-jax.tree_util.register_pytree_node(
-    ByName,
-    lambda variables: (tuple(variables.held.values()), tuple(variables.held)),
-    lambda names, values: ByName(dict(zip(names, values, strict=True))),
-)
-
-
-try:
-    from jax._src.config import check_static_indices
-except ImportError:  # experimental, without a public name: github.com/jax-ml/jax/pull/33698
-    check_static_indices = nullcontext
-
-BATCH = 2**28  # bytes of values that a function returns at once: 256 MB, or those of one draw
-# Errors that jax raises if a function needs the concrete value of its argument, as NumPy and `if` do.
-_NEEDS_VALUES = (
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-    jax.errors.ConcretizationTypeError,
-)
+CURVES = 20  # the most events of curved functions that are made continuous
 DRAW = "x"  # the argument that stands for the whole draw
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-@dataclass(frozen=True)
-class DrawFunction:
-    """An integrand with its arguments: draws (n, dim), or variables (n, ...) by name.
-
-    The variables of a dict are passed as keyword arguments, and a `ByName` as the only argument.
-    """
-
-    label: str
-    f: Callable
-    draws: Points | dict[str, np.ndarray] | ByName
-    dtype: np.dtype
-
-    def asks(self) -> bool:
-        """Whether the function accesses variables by name in its argument; reads those that it accesses."""
-        if not isinstance(self.draws, ByName):
-            return False
-        variables = self.draws
-
-        def traced(i: Any) -> int:
-            self.f(variables.mapped(lambda values: jax.numpy.asarray(values[:1])[i]))
-            return 0
-
-        try:
-            with self._scope():
-                try:
-                    jax.eval_shape(traced, 0)
-                except _NEEDS_VALUES:
-                    self.f(self._row(0))
-        except Exception:
-            if variables.asked:
-                raise
-        return variables.asked
-
-    def shape(self) -> tuple[int, ...]:
-        """Infer the shape of the function's value for one draw, by jax without computing it if possible."""
-        first = self._rows(slice(0, 1))
-        row = jax.tree.map(lambda values: values[0], first)
-        with self._scope():
-            try:
-                abstract = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), row)
-                with check_static_indices(True):  # else x[5] of 3 numbers would silently be x[2]
-                    return jax.eval_shape(self._one, abstract).shape
-            except _NEEDS_VALUES:
-                return np.shape(self._one(row))
-
-    def read(self, columns: slice, width: int) -> np.ndarray:
-        """Evaluate some columns on every draw, (n, k); all columns are computed, batch by batch."""
-        size = self.batch(width)
-        batches = []
-        for start in range(0, self.count, size):
-            values = self._values(slice(start, start + size))
-            batches.append(values.reshape(len(values), width)[:, columns])
-        return batches[0] if len(batches) == 1 else np.concatenate(batches)
-
-    @property
-    def count(self) -> int:
-        """The number of draws."""
-        return len(jax.tree.leaves(self.draws)[0])
-
-    def batch(self, width: int) -> int:
-        """Choose the number of draws that are evaluated at once."""
-        return min(max(BATCH // (8 * max(width, 1)), 1), self.count)
-
-    def _rows(self, rows: slice) -> Points | dict[str, np.ndarray] | ByName:
-        """Select the arguments of some draws."""
-        return jax.tree.map(lambda values: values[rows], self.draws)
-
-    def _row(self, i: int) -> Any:
-        """Select the argument of one draw; further variables are read when the function accesses them."""
-        if isinstance(self.draws, ByName):
-            return self.draws.mapped(lambda values: values[i])
-        return jax.tree.map(lambda values: values[i], self.draws)
-
-    def _one(self, row: Any) -> Any:
-        """Evaluate the function on one draw, (dim,), or on one draw's variables by name."""
-        value = self.f(**row) if isinstance(row, dict) else self.f(row)
-        if value is None or isinstance(value, (str, Mapping, tuple, list)):
-            raise TypeError(
-                f"the integrand {self.label!r} gives a {type(value).__name__} for a draw: let it return a "
-                "number or an array of numbers."
-            )
-        return value
-
-    def _values(self, rows: slice) -> np.ndarray:
-        """Evaluate the function on some draws: mapped by jax, or one by one if it needs concrete values."""
-        draws = self._rows(rows)
-        with self._scope():
-            try:
-                return widest(lambda: reals(self.label, self._mapped(draws)), self.dtype)
-            except _NEEDS_VALUES:
-                indices = range(self.count)[rows]
-                outputs = [np.asarray(self._one(self._row(i))) for i in indices]
-                return reals(
-                    self.label,
-                    [output * 1.0 if output.dtype == bool else output for output in outputs],
-                )
-
-    def _mapped(self, draws: Points | dict[str, np.ndarray] | ByName) -> Any:
-        """Evaluate the function on many draws by jax."""
-        over = getattr(self.f, "over", None)  # of compiled integrands of streams
-        if over is not None:
-            return over(draws)
-        return jax.vmap(self._one)(jax.tree.map(jax.numpy.asarray, draws))
-
-    @contextmanager
-    def _scope(self) -> Iterator[None]:
-        """Set the precision of the sample, and add the name of the integrand to errors."""
-        # overflows and NaN are refused later
-        with precision(self.dtype), np.errstate(all="ignore"):
-            try:
-                yield
-            except Exception as error:
-                error.add_note(
-                    f"This came from the integrand {self.label!r}, a function of one draw at a time: of "
-                    f"{self._described()}."
-                )
-                raise
-
-    def _described(self) -> str:
-        """Describe the function's arguments for one draw, with their shapes."""
-        if isinstance(self.draws, ByName):
-            return "the variables by name"
-        given = self.draws if isinstance(self.draws, dict) else {"x": self.draws}
-        return ", ".join(f"{name} of shape {values.shape[1:]}" for name, values in given.items())
 
 
 def function_of(label: str, f: Callable, sample: Sample) -> tuple[DrawFunction, tuple[int, ...]]:
@@ -195,29 +57,11 @@ def function_of(label: str, f: Callable, sample: Sample) -> tuple[DrawFunction, 
     return function, function.shape()
 
 
-def places(name: str, names: Sequence[str]) -> list[int]:
-    """Find the indices of a name among others: its own, or those of all elements of a vector.
-
-    >>> places("beta", ["mu", "beta[0]", "beta[1]"])
-    [1, 2]
-    """
-    if name in names:
-        return [names.index(name)]
-    return [i for i, candidate in enumerate(names) if candidate.startswith(name + "[")]
-
-
 def known_names(sample: Sample) -> list[str]:
     """List the names that integrands may use: the model's variables, and the columns of the draws."""
     variables = () if sample.variables is None else sample.variables.names
     vectors = (name.partition("[")[0] for name in sample.names)
     return list(dict.fromkeys([*variables, *vectors]))
-
-
-def reals(label: str, values: object) -> np.ndarray:
-    """Convert the values of an integrand to an array of real numbers; booleans become 0 or 1."""
-    if getattr(getattr(values, "dtype", None), "kind", "") == "b":
-        values = np.asarray(values, dtype=np.float64)
-    return as_reals(values, f"values of the integrand {label!r}")
 
 
 def named_arguments(f: Callable) -> dict[str, inspect.Parameter]:
@@ -277,7 +121,7 @@ def _values(name: str, sample: Sample) -> np.ndarray | None:
     return sample.x[:, span if columns[-1] - columns[0] < len(columns) else columns]
 
 
-type Integrand = str | Callable[..., ArrayLike] | ArrayLike
+type Integrand = str | Callable[..., ArrayLike] | ArrayLike | Above
 
 
 @dataclass(frozen=True)
@@ -289,16 +133,20 @@ class Piece:
         read: reads a slice of the columns.
         extra: bytes that reading needs in addition to the columns themselves.
         steps: finds where columns jump, given their slice and values; None if they do not.
+        function: that gives the columns, if one does.
     """
 
     names: Sequence[str]
     read: Callable[[slice], np.ndarray]
     extra: int = 0
-    steps: Callable[[slice, np.ndarray], tuple[Step | None, ...]] | None = None
+    steps: Callable[[slice, np.ndarray], tuple[Steps, ...]] | None = None
+    function: DrawFunction | None = None
 
 
 def piece(label: str, f: Integrand, sample: Sample) -> Piece:
-    """Create the piece of an integrand given by its name, as a function or as an array."""
+    """Create the piece of an integrand given by its name, as a function, as an array, or as `Above`."""
+    if isinstance(f, Above):
+        return _above(piece(label, f.f, sample), f.threshold, sample)
     if isinstance(f, str):
         values, names = _by_name(label, f, sample)
         return Piece(names, lambda columns: values[..., columns])
@@ -312,6 +160,27 @@ def piece(label: str, f: Integrand, sample: Sample) -> Piece:
     return Piece(_names(label, array.shape[2:]), lambda columns: flat[..., columns])
 
 
+def _above(inner: Piece, threshold: float, sample: Sample) -> Piece:
+    """Create the piece of indicators that the columns of another one exceed a threshold."""
+    names = [f"{name} > {threshold:g}" for name in inner.names]
+
+    def columns(selected: slice) -> np.ndarray:
+        values = inner.read(selected)
+        _check(values, tuple(inner.names[selected]), sample.dtype)
+        return (values > threshold).astype(np.float64)
+
+    def steps(selected: slice, values: np.ndarray) -> tuple[Steps, ...]:
+        found = steps_above(inner.read(selected), np.full(values.shape[-1], threshold), sample)
+        if inner.function is None or len(found) > CURVES or sample.weights is not None:
+            return found
+        return tuple(
+            known or curved_steps(inner.function, selected.start + i, threshold, sample)
+            for i, known in enumerate(found)
+        )
+
+    return Piece(names, columns, inner.extra, steps)
+
+
 def _of_function(label: str, f: Callable, sample: Sample) -> Piece:
     """Create the piece of a function, which computes all columns to read any of them."""
     function, shape = function_of(label, f, sample)
@@ -321,10 +190,11 @@ def _of_function(label: str, f: Callable, sample: Sample) -> Piece:
         values = function.read(selected, width)
         return values.reshape(sample.chains, sample.length, values.shape[1])
 
-    def steps(selected: slice, values: np.ndarray) -> tuple[Step | None, ...]:
+    def steps(selected: slice, values: np.ndarray) -> tuple[Steps, ...]:
         return steps_of(function, selected, width, values, sample)
 
-    return Piece(_names(label, shape), columns, 2 * 8 * width * function.batch(width), steps)
+    names, extra = _names(label, shape), 2 * 8 * width * function.batch(width)
+    return Piece(names, columns, extra, steps, function)
 
 
 def _is_stored(f: object) -> bool:
@@ -407,9 +277,12 @@ class Integrands(eqx.Module):
     values: Series
     names: tuple[str, ...] = eqx.field(static=True)
     training: Values | None = None  # on the training points that are used; None if none are
-    steps: tuple[
-        Step | None, ...
-    ] = ()  # where those with two values jump; empty if that is not known
+    steps: tuple[Steps, ...] = ()  # where each jumps; empty if that is not known of any
+
+    @property
+    def jumping(self) -> np.ndarray:
+        """The integrands whose jumps are known, (J,)."""
+        return np.array([i for i, steps in enumerate(self.steps) if steps], int)
 
     @property
     def size(self) -> int:
@@ -594,7 +467,8 @@ def _with_training(
     """Let integrands be evaluated on the training points too, or note why they cannot be."""
     if not sample.training or not training_size(sample):
         return replace(columns, note=training_note(sample))
-    arrays = [label for label, g in named.items() if not (isinstance(g, str) or callable(g))]
+    given = {label: g.f if isinstance(g, Above) else g for label, g in named.items()}
+    arrays = [label for label, g in given.items() if not (isinstance(g, str) or callable(g))]
     if arrays:
         return replace(
             columns, note=f"{UNUSED} {arrays[0]!r} is an array, of values on the draws only"
@@ -657,6 +531,15 @@ def named_integrands(f: IntegrandSpec) -> dict[str, Any]:
             )
         return {"f": several}
     return {str(getattr(f, "name", None) or "f") if is_labelled(f) else "f": f}
+
+
+def exceeding(f: IntegrandSpec | Integrands, threshold: float) -> dict[str, Above]:
+    """The events that integrands exceed a threshold."""
+    if isinstance(f, Integrands) or not np.isfinite(threshold):
+        raise ValueError(
+            f"threshold={threshold}: give one finite number, with integrands as names, functions or arrays."
+        )
+    return {label: Above(g, float(threshold)) for label, g in named_integrands(f).items()}
 
 
 def _no_sample(f: object, sample: object) -> str:

@@ -84,6 +84,24 @@ def as_reals(values: object, what: str) -> np.ndarray:
     return array
 
 
+def reals(label: str, values: object) -> np.ndarray:
+    """Convert the values of an integrand to an array of real numbers; booleans become 0 or 1."""
+    if getattr(getattr(values, "dtype", None), "kind", "") == "b":
+        values = np.asarray(values, dtype=np.float64)
+    return as_reals(values, f"values of the integrand {label!r}")
+
+
+def places(name: str, names: Sequence[str]) -> list[int]:
+    """Find the indices of a name among others: its own, or those of all elements of a vector.
+
+    >>> places("beta", ["mu", "beta[0]", "beta[1]"])
+    [1, 2]
+    """
+    if name in names:
+        return [names.index(name)]
+    return [i for i, candidate in enumerate(names) if candidate.startswith(name + "[")]
+
+
 def as_log_density(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Convert log densities to a finite array, (chain, draw)."""
     density = _per_draw(values, "log_density", shape).astype(np.float64)

@@ -29,6 +29,7 @@ from ..data import (
     Sample,
     Stream,
     compiled,
+    exceeding,
     integrand_columns,
     integrands,
     stacked,
@@ -267,6 +268,7 @@ def _variance(parts: list[Gathered], fits: Fits, folds: Folds) -> np.ndarray:
 UNUSED = {
     "memory": "memory is for draws in memory, and a stream holds a few blocks at a time: leave memory "
     "out. Stream.from_arrays(..., block=) makes the blocks smaller.",
+    "threshold": "threshold is for draws in memory: give events as functions, such as lambda mu: mu > 0.5.",
     "key": "key is for solvers that draw random numbers, and a stream is fitted exactly: leave key out.",
 }
 
@@ -432,6 +434,7 @@ def estimate(
     sample: Sample | Stream = None,  # pyright: ignore[reportArgumentType]  # checked below
     family: AbstractFamily | None = None,
     *,
+    threshold: float | None = None,
     split: AbstractSplit | None = None,
     penalty: AbstractPenalty | Sequence[AbstractPenalty] | None = None,
     objective: AbstractObjective | None = None,
@@ -459,6 +462,7 @@ def estimate(
         sample: the draws and scores, in memory or as a stream of blocks.
         family: the family of control variates; chosen from the draws by default (for a stream among
             polynomials). `split`, `penalty`, `objective` and `solver` go with a given family.
+        threshold: estimate the probabilities that integrands exceed it, in place of their expectations.
         split: `CrossFit()` by default, or `HoldOut(fraction)` or `InSample()`.
         penalty: on the family's parameters, one for all terms or one for each.
         objective: `LeastSquares()` by default.
@@ -481,9 +485,10 @@ def estimate(
     >>> bool(abs(est.value[0] - 1.0) < 1e-10)
     True
     """
+    f = f if threshold is None or isinstance(sample, Stream) else exceeding(f, threshold)
     if isinstance(sample, Stream):
         working = Working(client, keep)
-        f = stream_integrands(f, solver, working, memory=memory, key=key)
+        f = stream_integrands(f, solver, working, memory=memory, key=key, threshold=threshold)
         return _from_stream(f, sample, family, split, penalty, objective, audit, working)
     if (client, keep) != (None, None):
         raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")

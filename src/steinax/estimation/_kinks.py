@@ -1,14 +1,15 @@
 """Integrands that jump: made continuous, with the same expectation, by control variates with kinks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._types import AnyArray
-from ..data import Integrands, Sample, links, on_the_reals, stacked
-from ..families import Marginal, marginals
+from ..data import Integrands, Sample, Step, links, on_the_reals, stacked
+from ..families import along_of, corners_of, curved_of
 from ..solvers import Folds, with_training
 from ._choice import Choice
 from ._splits import CrossFit, groups_of
@@ -17,51 +18,49 @@ SHAPING = 1500  # the most rows, about, that shape a control variate
 ROWS = 1000  # by which the sensitivity to what shapes control variates is judged
 
 
-def jumping(wanted: Integrands, sample: Sample) -> np.ndarray:
-    """The integrands whose jumps are known, and that can be continued, (J,)."""
-    if sample.weights is not None:
-        return np.zeros(0, int)
-    return np.array([i for i, step in enumerate(wanted.steps) if step is not None], int)
-
-
 class Kinked:
-    r"""Control variates of the jumps of $1\{a^\top x > t\}$, for several combinations $a^\top x$.
-
-    What shapes them on a draw is computed without it and its neighbours.
+    """Control variates of jumps, where what shapes them on a draw is computed without it and its neighbours.
 
     Args:
-        along: the combinations $a$, (J, dim); they may repeat.
+        shape: shapes control variates by draws and scores, (rows, dim) each.
         sample: the draws.
         folds: where folds of rows start and stop.
         order: the order of rows in the folds, among the draws and the training points below them.
     """
 
-    def __init__(self, along: np.ndarray, sample: Sample, folds: Folds, order: np.ndarray):
+    def __init__(
+        self,
+        shape: Callable[[np.ndarray, np.ndarray], Any],
+        sample: Sample,
+        folds: Folds,
+        order: np.ndarray,
+    ):
         training = len(order) > sample.size
         x, score = (each[order] for each in stacked(sample, training, on_the_reals))
-        self.order, self.size = order, sample.size
-        different, which = np.unique(along, axis=0, return_inverse=True)
         self.groups = []
         for start, stop in groups_of(folds):
             others = np.r_[:start, stop : len(x)]
             others = others[:: max(len(others) // SHAPING, 1)]
-            found = marginals(x[others], score[others], different.T).of(which)
+            found = shape(x[others], score[others])
             self.groups.append((found, x[start:stop], score[start:stop]))
+        self.judged = np.flatnonzero(order < sample.size)
+        self.judged = self.judged[:: max(len(self.judged) // ROWS, 1)]
+        self.judges = x[self.judged], score[self.judged]
 
     def images(self, thresholds: np.ndarray) -> np.ndarray:
-        """The control variates at thresholds, (J,), in the order of the rows: (rows, J)."""
-        return np.concatenate([m.images(x, score, thresholds) for m, x, score in self.groups])
+        """The control variates at thresholds, (..., J), in the order of the rows: (rows, J)."""
+        return np.concatenate([s.images(x, score, thresholds) for s, x, score in self.groups])
 
-    def densities(self, thresholds: np.ndarray) -> np.ndarray:
+    def fluxes(self, thresholds: np.ndarray) -> np.ndarray:
         """Integrands whose expectations are the densities at thresholds, (J,): (rows, J)."""
-        return np.concatenate([m.densities(x, score, thresholds) for m, x, score in self.groups])
+        return np.concatenate([s.fluxes(x, score, thresholds) for s, x, score in self.groups])
 
-    def sensitivity(
-        self,
-        thresholds: np.ndarray,
-        residual: np.ndarray,
-        of: Callable[..., AnyArray] = Marginal.images,
-    ) -> np.ndarray:
+    def means(self, thresholds: np.ndarray, of: str = "images") -> np.ndarray:
+        """The averages of some draws with the control variates, or fluxes, of each group, (groups, J)."""
+        shapes = (shape for shape, *_ in self.groups)
+        return np.array([getattr(s, of)(*self.judges, thresholds).mean(axis=0) for s in shapes])
+
+    def sensitivity(self, means: np.ndarray, residual: np.ndarray) -> np.ndarray:
         r"""The variance that comes from what shapes the control variates, relative to that of averages, (J,).
 
         It is that of the averages of all draws with the control variates of each group, as in
@@ -70,23 +69,25 @@ class Kinked:
         candidates are chosen for what is left.
 
         Args:
-            thresholds: of each combination, (J,).
+            means: of `means`, (groups, J).
             residual: indicators less their control variates, or the integrands of densities, (rows, J).
-            of: gives control variates, or the integrands of densities.
         """
-        parts = list(zip(*self.groups, strict=True))
-        x, score = np.concatenate(parts[1]), np.concatenate(parts[2])
-        rows = np.flatnonzero(self.order < self.size)
-        rows = rows[:: max(len(rows) // ROWS, 1)]
-        means = np.array(
-            [of(each, x[rows], score[rows], thresholds).mean(axis=0) for each in parts[0]]
-        )
-        spread = residual[rows].var(axis=0)
-        return len(means) * means.var(axis=0) * len(rows) / np.where(spread > 0, spread, 1.0)
+        spread = residual[self.judged].var(axis=0)
+        variance = len(means) * means.var(axis=0) * len(self.judged)
+        return variance / np.where(spread > 0, spread, 1.0)
 
     def density(self, thresholds: np.ndarray) -> np.ndarray:
         """The approximate densities of the combinations at thresholds, (J,)."""
-        return np.mean([marginal.density(thresholds) for marginal, *_ in self.groups], axis=0)
+        return np.mean([shape.marginal.density(thresholds) for shape, *_ in self.groups], axis=0)
+
+
+def _shaping(along: np.ndarray) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """Shape control variates of jumps of combinations, (J, 1, dim), or of pairs of them, (J, 2, dim)."""
+    different, which = np.unique(along, axis=0, return_inverse=True)
+    columns = np.moveaxis(different, 0, -1)
+    if len(columns) == 1:
+        return lambda x, score: along_of(x, score, columns[0]).of(which)
+    return lambda x, score: corners_of(x, score, columns).of(which)
 
 
 def continued(
@@ -98,18 +99,37 @@ def continued(
     nothing is fitted to the integrand.
 
     Args:
-        wanted: the integrands; those in question have a step.
+        wanted: the integrands; those in question have steps.
         sample: the draws.
         folds: where folds of rows start and stop.
         order: the order of rows in the folds, among the draws and the training points below them.
     """
-    steps = [step for step in wanted.steps if step is not None]
-    kinked = Kinked(np.array([step.along for step in steps]), sample, folds, order)
-    thresholds, size = (
-        np.array(each) for each in zip(*((s.threshold, s.high - s.low) for s in steps), strict=True)
-    )
-    residual = wanted.rows[order][:, jumping(wanted, sample)] - size * kinked.images(thresholds)
-    return residual, kinked.sensitivity(thresholds, residual / size)
+    which = wanted.jumping
+    residual, means, kinked = wanted.rows[order][:, which], np.zeros(()), None
+    for shape, some in _kinds([(j, s) for j, i in enumerate(which) for s in wanted.steps[i]]):
+        kinked = Kinked(shape, sample, folds, order)
+        thresholds = np.array([step.threshold for _, step in some]).T
+        thresholds = thresholds if len(thresholds) > 1 else thresholds[0]
+        share = np.zeros((len(some), len(which)))
+        for row, (j, step) in enumerate(some):
+            share[row, j] = step.size
+        residual = residual - kinked.images(thresholds) @ share
+        means = means + kinked.means(thresholds) @ share
+    assert kinked is not None
+    return residual, kinked.sensitivity(means, residual)
+
+
+def _kinds(
+    steps: list[tuple[int, Step]],
+) -> Iterator[tuple[Callable[..., Any], list[tuple[int, Step]]]]:
+    """Steps that are treated together, and what shapes their control variates."""
+    curved = [each for each in steps if not isinstance(each[1].along, np.ndarray)]
+    for each in curved:
+        yield partial(curved_of, function=each[1].along), [each]
+    for count in (1, 2):
+        some = [each for each in steps if each not in curved and len(each[1].threshold) == count]
+        if some:
+            yield _shaping(np.array([step.along for _, step in some])), some
 
 
 def continuous(wanted: Integrands, sample: Sample) -> tuple[Integrands, np.ndarray]:
@@ -118,7 +138,7 @@ def continuous(wanted: Integrands, sample: Sample) -> tuple[Integrands, np.ndarr
     Returns:
         The integrands, and half of the `sensitivity` of each, 0 for the others, (k,).
     """
-    which, sensitive = jumping(wanted, sample), np.zeros(len(wanted.names))
+    which, sensitive = wanted.jumping, np.zeros(len(wanted.names))
     if not len(which):
         return wanted, sensitive
     order, folds = _rows(sample, wanted.size - sample.size)
@@ -161,10 +181,10 @@ def densities(
             f"no draw can be at {outside:g}, where the density is 0: leave it out of the grid."
         )
     order, folds = _rows(sample, 0)
-    kinked = Kinked(np.tile(link.along, (len(grid), 1)), sample, folds, order)
+    kinked = Kinked(_shaping(np.tile(link.along, (len(grid), 1, 1))), sample, folds, order)
     slope = np.array([link.derivative(float(c)) for c in at])
-    found = kinked.densities(at)
-    sensitive = kinked.sensitivity(at, found, Marginal.densities) / 2
+    found = kinked.fluxes(at)
+    sensitive = kinked.sensitivity(kinked.means(at, "fluxes"), found) / 2
     return found / slope, sensitive
 
 
@@ -172,12 +192,22 @@ class Crossings(NamedTuple):
     """Quantiles, and what their errors are computed from."""
 
     which: np.ndarray  # the integrands that are functions of a combination of coordinates, (m,)
+    levels: np.ndarray  # of the quantiles, (levels,)
     value: np.ndarray  # the quantiles, (m, levels)
-    below: (
-        np.ndarray
-    )  # continuous integrands whose expectations are the levels, (chain, draw, m levels)
+    below: np.ndarray  # continuous integrands of expectations `levels`, (chain, draw, m levels)
     density: np.ndarray  # the approximate densities there, NaN beyond the draws, (m, levels)
     sensitivity: np.ndarray  # half of that of the integrands, see `Kinked`, (m, levels)
+
+    def refined(self, mean: AnyArray, error: AnyArray) -> tuple[np.ndarray, np.ndarray]:
+        """Quantiles by a Newton step from estimates of the levels, and their standard errors.
+
+        Args:
+            mean: estimates of the expectations of `below`, (m levels,).
+            error: their standard errors, (m levels,).
+        """
+        mean, error = (np.reshape(each, self.value.shape) for each in (mean, error))
+        value = self.value + (self.levels - mean) / self.density
+        return value, error * np.sqrt(1 + self.sensitivity) / self.density
 
 
 NEWTON = 3  # steps from a quantile of the draws to one of their continuous distribution function
@@ -201,10 +231,11 @@ def crossings(values: AnyArray, levels: np.ndarray, sample: Sample) -> Crossings
     size = (len(which), len(levels))
     if not known:
         none = np.zeros(size)
-        return Crossings(which, none, np.zeros((*shape[:2], 0)), none, none)
+        return Crossings(which, levels, none, np.zeros((*shape[:2], 0)), none, none)
     repeated = [link for link in known for _ in levels]
     order, folds = _rows(sample, 0)
-    kinked = Kinked(np.array([link.along for link in repeated]), sample, folds, order)
+    along = np.array([link.along[None] for link in repeated])
+    kinked = Kinked(_shaping(along), sample, folds, order)
     x, _ = stacked(sample, False, on_the_reals)
     c = x @ np.array([link.along for link in known]).T
     at = np.quantile(c, levels, axis=0).T.ravel()
@@ -220,11 +251,10 @@ def crossings(values: AnyArray, levels: np.ndarray, sample: Sample) -> Crossings
     # as without control variates, there is no quantile beyond the first and the last draw
     inside = (at > first) & (at < last) & (np.minimum(wanted, 1 - wanted) * sample.size >= 0.5)
     density = np.where(inside, kinked.density(at) / slope, np.nan)
-    sensitive = kinked.sensitivity(at, below) / 2
+    sensitive = kinked.sensitivity(kinked.means(at), below) / 2
     below = below.reshape(*shape[:2], -1)
-    return Crossings(
-        which, value.reshape(size), below, *(a.reshape(size) for a in (density, sensitive))
-    )
+    value, density, sensitive = (each.reshape(size) for each in (value, density, sensitive))
+    return Crossings(which, levels, value, below, density, sensitive)
 
 
 def with_kinks(choice: Choice, which: np.ndarray, sensitive: np.ndarray) -> Choice:

@@ -66,7 +66,7 @@ from ._directions import (
     tied,
 )
 from ._draws import AbstractDraws, CandidateFit, RealDraws, SpaceDraws, for_those, integration
-from ._kinks import continued, jumping, with_kinks
+from ._kinks import continued, with_kinks
 
 # A length-scale, the integrands that asked for it, and the least variance of each with it.
 type Tried = tuple[float, np.ndarray, np.ndarray]
@@ -392,9 +392,8 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
     """
     task = integration(wanted, sample, ess)
     draws, scale = task.draws, task.scale
-    which = jumping(wanted, sample) if wanted.steps else np.zeros(0, int)
+    which, sensitive = wanted.jumping, np.zeros(0)
     folds, autocorrelation = draws.draw_folds, task.autocorrelation
-    sensitive = np.zeros(0)
     if len(which):
         further, sensitive = continued(wanted, sample, draws.folds, draws.order)
         draws.f = np.concatenate([draws.f, further / scale[which]], axis=1)

@@ -97,9 +97,9 @@ class Quantiles:
         )
         self.value: np.ndarray = self.at(self.levels)
 
-    def at(self, levels: np.ndarray) -> np.ndarray:
-        """Compute the quantiles at other levels, one for each."""
-        columns = zip(levels, self.heights.T, self.ordered.T, strict=True)
+    def at(self, levels: np.ndarray, which: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Compute quantiles, all or some, at other levels."""
+        columns = zip(levels, self.heights.T[which], self.ordered.T[which], strict=True)
         return np.array([np.interp(q, x, y, left=np.nan, right=np.nan) for q, x, y in columns])
 
     def indicators(self, values: AnyArray | None = None) -> np.ndarray:
@@ -114,8 +114,10 @@ class Quantiles:
             repeated = np.repeat(values, len(self.levels) // np.shape(values)[-1], axis=-1)
         return (repeated <= self.value).astype(repeated.dtype)
 
-    def error(self, of_levels: np.ndarray, ess: np.ndarray) -> np.ndarray:
-        """Compute the standard errors of the quantiles: the standard error of F over its slope.
+    def slope(
+        self, of_levels: np.ndarray, ess: np.ndarray, which: np.ndarray | slice = slice(None)
+    ) -> np.ndarray:
+        """Compute the slopes of quantiles, all or some, by their levels: their errors are in proportion.
 
         Few draws lie within one standard error of a quantile, so the slope is computed over the wider
         distance of Hall and Sheather (J. R. Stat. Soc. B, 1988).
@@ -123,12 +125,11 @@ class Quantiles:
         Args:
             of_levels: the standard errors of F at the quantiles.
             ess: effective sample sizes of the indicators.
+            which: some of the quantiles; all by default.
         """
-        wide = np.maximum(
-            of_levels, [_bandwidth(*pair) for pair in zip(self.levels, ess, strict=True)]
-        )
-        distance = self.at(self.levels + wide) - self.at(self.levels - wide)
-        return distance / 2 * of_levels / wide
+        levels = self.levels[which]
+        wide = np.maximum(of_levels, [_bandwidth(*pair) for pair in zip(levels, ess, strict=True)])
+        return (self.at(levels + wide, which) - self.at(levels - wide, which)) / (2 * wide)
 
 
 def levels_of(q: float | int | Sequence[float] | AnyArray) -> np.ndarray:
@@ -327,11 +328,11 @@ class WeightedDraws(eqx.Module):
         ours = Quantiles(wanted.values, self.weights, levels)
         plain = Quantiles(wanted.values, self._plain_weights(), levels)
         better = self._statistics(ours.indicators())
-        errors = ours.error(better.mcse, better.ess)
+        errors = ours.slope(better.mcse, better.ess) * better.mcse
         better = replace(better, mean=ours.value, mcse=errors, batches=-better.batches)
         better = self._with_crossings(better, wanted, levels)
         usual = chain_statistics(linearised(plain.indicators(), self.sample.weights))
-        errors = plain.error(usual.mcse, usual.ess)
+        errors = plain.slope(usual.mcse, usual.ess) * usual.mcse
         usual = replace(usual, mean=plain.value, mcse=errors, batches=-usual.batches)
         names = tuple(f"{name} {100 * level:g}%" for name in wanted.names for level in levels)
         reason = _reason(np.isnan(better.mcse), names, "too few draws beyond {}")
@@ -345,9 +346,7 @@ class WeightedDraws(eqx.Module):
         if not len(found.which):
             return known
         of = self._statistics(found.below)
-        density = found.density.ravel()
-        value = found.value.ravel() + (np.tile(levels, len(found.which)) - of.mean) / density
-        error = of.mcse * np.sqrt(1 + found.sensitivity.ravel()) / density
+        value, error = (each.ravel() for each in found.refined(of.mean, of.mcse))
         of = replace(of, mean=value, mcse=error, batches=-of.batches)
         at = (len(levels) * found.which[:, None] + np.arange(len(levels))).ravel()
         lower = ~(of.mcse >= known.mcse[at])  # also where there was no error

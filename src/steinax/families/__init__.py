@@ -1,6 +1,7 @@
 """Families of control variates: polynomials, kernels, networks, for hierarchies, for jumps, and sums."""
 
 from ._base import (
+    AbstractCoordinateFields as AbstractCoordinateFields,
     AbstractFamily,
     AbstractLinearFamily,
     LinearSum,
@@ -15,7 +16,14 @@ from ._kernel_families import (
     Landmarks,
     RandomFeatures,
 )
-from ._kinks import Kinks, Marginal as Marginal, marginals as marginals
+from ._kinks import (
+    Along as Along,
+    Corners as Corners,
+    Kinks,
+    along_of as along_of,
+    corners_of as corners_of,
+    curved_of as curved_of,
+)
 from ._network import Network
 from ._polynomial import Polynomial, layers as layers, stein_monomials as stein_monomials
 from ._restricted import Masked, Subset

@@ -1,7 +1,7 @@
 """Base classes of families of control variates, linear families and sums."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
@@ -213,6 +213,47 @@ def check_potentials(family: AbstractLinearFamily) -> None:
             f"{type(family).__name__} is a family of potentials, and {type(family.operator).__name__} "
             "acts on vector fields: use operator=ScalarLangevin()."
         )
+
+
+class AbstractCoordinateFields(AbstractLinearFamily):
+    """A family of vector fields that refer to single coordinates, with features of many points at once.
+
+    Subclasses give `placed`, `setup`, `basis` and `feature_matrix`.
+    """
+
+    def __check_init__(self) -> None:
+        if not self.operator.acts_on_fields:
+            raise ValueError(
+                f"{type(self).__name__} is a family of vector fields, and {type(self.operator).__name__} "
+                "acts on potentials: use operator=Langevin()."
+            )
+
+    @abc.abstractmethod
+    def placed(
+        self, names: Sequence[str], shift: AnyArray, scale: AnyArray
+    ) -> "AbstractCoordinateFields":
+        """Find columns by their names, and take account of the coordinates that the family is set up in.
+
+        Args:
+            names: of the columns.
+            shift: the origin of each coordinate, (dim,).
+            scale: its unit, (dim,).
+        """
+
+    @property
+    def keeps_coordinates(self) -> bool:
+        return True
+
+    @property
+    def centres_on_draws(self) -> bool:
+        return True
+
+    @property
+    def is_parametric(self) -> bool:
+        return True
+
+    def features(self, state: PyTree, x: Point, score: Point) -> jax.Array:
+        return self.feature_matrix(state, jnp.asarray(x)[None], jnp.asarray(score)[None])[0]
 
 
 def add(left: AbstractFamily, right: AbstractFamily) -> AbstractFamily:

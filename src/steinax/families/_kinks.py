@@ -1,8 +1,8 @@
 """Control variates for functions that jump: fields with a kink where a combination passes a threshold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from .._numerics import namespace
 from .._types import AnyArray, Point, Points
 from ..data import covariance_of
 from ..operators import AbstractOperator, Langevin
-from ._base import AbstractLinearFamily
+from ._base import AbstractCoordinateFields
 
 GRID = 257  # points on which a marginal distribution is tabulated
 BEYOND = 3.0  # standard deviations that the grid reaches beyond the draws
@@ -21,19 +21,24 @@ DEGREES = (1, 3, 5, 7)  # of the polynomial of the marginal score
 DRAWS = 12  # for each of its coefficients
 STEEP = 0.05  # the least slope of the marginal score, downwards, in units of the variance
 RIDGE = 1e-12  # a smaller entry on the diagonal of its factorisation is zero
+FLAT = 0.01  # of the median squared gradient of a curved function: fields are bounded where it is smaller
 NARROW = 600.0  # the largest difference of log densities that is tabulated
 
 
+# A smooth function c of the coordinates: from points, (n, dim), a matrix S and a number, its values, the
+# field b of `Curved` and its divergence, and the squared length of the gradient of c in S.
+type Curve = Callable[[Points, AnyArray, float], tuple[AnyArray, AnyArray, AnyArray, AnyArray]]
+
+
 class Marginal(NamedTuple):
-    r"""Approximate marginal distributions of combinations $c = a^\top x$, tabulated.
+    r"""Approximate distributions of combinations $c = a^\top x$, tabulated.
 
     With $b$ a direction such that $a^\top b = 1$, the score of the marginal density of $c$ is
-    $E[s^\top b \mid c]$. A polynomial fitted to $s^\top b$, made decreasing, is integrated to a log-concave
-    density. Whatever the error of this approximation, control variates that are built on it have mean zero.
+    $E[b^\top s \mid c]$. A polynomial fitted to the *push* $b^\top s$, made decreasing, is integrated to a
+    log-concave density. Whatever the error of this approximation, control variates that are built on it have
+    mean zero.
     """
 
-    along: AnyArray  # a, (dim, J)
-    field: AnyArray  # b, (dim, J)
     centre: AnyArray  # the mean of c, (J,)
     scale: AnyArray  # its standard deviation, (J,)
     start: AnyArray  # the first point of the grid, of (c - centre) / scale, (J,)
@@ -46,33 +51,94 @@ class Marginal(NamedTuple):
         """Select combinations, which may repeat."""
         return Marginal(*(each[..., np.asarray(which)] for each in self))
 
-    def place(self, x: Points) -> AnyArray:
-        """The standardised combinations at many points, (n, J)."""
-        return (x @ self.along - self.centre) / self.scale
+    def standardised(self, c: AnyArray) -> AnyArray:
+        """Combinations in units of their standard deviation, from their mean, (..., J)."""
+        return (c - self.centre) / self.scale
 
-    def fields(self, z: AnyArray, threshold: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def density(self, threshold: AnyArray) -> AnyArray:
+        """The approximate densities at thresholds, (..., J)."""
+        left, right = self._sides(self.standardised(threshold))
+        return 1 / ((left + right) * self.scale)
+
+    def tail(self, threshold: AnyArray) -> AnyArray:
+        """The approximate probabilities to exceed thresholds, (..., J)."""
+        left, right = self._sides(self.standardised(threshold))
+        return right / (left + right)
+
+    def images(
+        self, c: AnyArray, push: AnyArray, threshold: AnyArray, weight: AnyArray | None = None
+    ) -> AnyArray:
+        r"""The control variates of jumps at thresholds, (n, J): $\varphi'(c) + \varphi(c)\, b^\top s$.
+
+        Args:
+            c: the combinations, (n, J).
+            push: $b^\top s$, (n, J).
+            threshold: of each combination, (J,) or (n, J).
+            weight: as for `fields`.
+        """
+        t = self.standardised(threshold)
+        value, slope = self.fields(self.standardised(c), t, weight)
+        return slope + value * push * self.scale
+
+    def fields(
+        self, z: AnyArray, threshold: AnyArray, weight: AnyArray | None = None
+    ) -> tuple[AnyArray, AnyArray]:
         r"""The functions $\varphi$ of the control variates of jumps at thresholds, and their slopes.
 
-        They solve $\varphi' + \varphi\, m = 1\{z > t\} - P(z > t)$, with $m$ the marginal score.
+        They solve $\varphi' + \varphi\, m = h(z) 1\{z > t\} - E[h(z) 1\{z > t\}]$, with $m$ the score of
+        the marginal.
 
         Args:
             z: standardised combinations, (..., J).
-            threshold: also standardised, (J,).
+            threshold: also standardised, (J,) or (..., J).
+            weight: $h$ on the grid, (grid, J); 1 by default.
 
         Returns:
             Values and slopes, (..., J) each.
         """
         xp = namespace(z, self.below)
-        left, right = (self._at(threshold, *table)[0] for table in self._tables())
-        whole = left + right
-        (low, rise), (high, fall) = (self._at(z, *table) for table in self._tables())
+        tables = self._tables()
+        left, right = self._sides(threshold)
+        weighted = tables[1] if weight is None else self._weighted(weight)
+        share = self._at(threshold, *weighted)[0] / (left + right)
+        (low, rise), (high, fall) = (self._at(z, *table) for table in tables)
+        top, drop = (high, fall) if weight is None else self._at(z, *weighted)
         under = z <= threshold
-        value = xp.where(under, -right * low, -left * high) / whole
-        return value, xp.where(under, -right * rise, -left * fall) / whole
+        value = xp.where(under, -share * low, share * high - top)
+        return value, xp.where(under, -share * rise, share * fall - drop)
+
+    def fluxes(self, c: AnyArray, push: AnyArray, threshold: AnyArray) -> AnyArray:
+        """Integrands whose expectations are the densities of combinations at thresholds, (n, J).
+
+        They are the images of fields that jump there: the flux through the jump is the density.
+        """
+        xp, z, t = namespace(c, self.below), self.standardised(c), self.standardised(threshold)
+        (low, rise), (high, fall) = (self._at(z, *table) for table in self._tables())
+        value, slope = xp.where(z <= t, low, -high), xp.where(z <= t, rise, -fall)
+        return (slope + value * push * self.scale) * self.density(threshold)
+
+    def grid(self) -> AnyArray:
+        """The combinations of the tables, (grid, J)."""
+        steps = namespace(self.below).arange(len(self.below))[:, None]
+        return self.centre + self.scale * (self.start + steps * self.step)
+
+    def _sides(self, z: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Both tables at standardised combinations; their sum is one over the density."""
+        left, right = (self._at(z, *table)[0] for table in self._tables())
+        return left, right
 
     def _tables(self) -> tuple[tuple[AnyArray, AnyArray], ...]:
         """The two tables with their slopes, from the differential equations that they solve."""
         return (self.below, 1 - self.score * self.below), (self.above, -1 - self.score * self.above)
+
+    def _weighted(self, weight: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """The table of what is above, weighted, and its slope."""
+        density = 1 / (self.below + self.above)
+        rise = namespace(weight).gradient(weight, axis=0) + weight * self.score * self.step
+        cells = _cells(weight * density, rise * density, self.step)
+        last = (weight * self.above * density)[-1]
+        above = _added_up(last, cells[::-1])[::-1] / density
+        return above, -weight - self.score * above
 
     def _at(self, z: AnyArray, values: AnyArray, slopes: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Interpolate a table by cubics, constant beyond the grid; also return the slope."""
@@ -90,53 +156,13 @@ class Marginal(NamedTuple):
         inside = (at > 0) & (at < len(values) - 1)
         return value, xp.where(inside, slope, 0.0) / self.step
 
-    def density(self, threshold: AnyArray) -> AnyArray:
-        """The approximate densities of combinations at thresholds, (J,)."""
-        z = (threshold - self.centre) / self.scale
-        left, right = (self._at(z, *table)[0] for table in self._tables())
-        return 1 / ((left + right) * self.scale)
 
-    def densities(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
-        """Integrands whose expectations are the densities of combinations at thresholds, (n, J).
-
-        They are the images of fields that jump there: the flux through the jump is the density.
-        """
-        xp, z = namespace(x, self.below), self.place(x)
-        t = (threshold - self.centre) / self.scale
-        left, right = (self._at(t, *table)[0] for table in self._tables())
-        (low, rise), (high, fall) = (self._at(z, *table) for table in self._tables())
-        value, slope = xp.where(z <= t, low, -high), xp.where(z <= t, rise, -fall)
-        image = slope + value * (score @ self.field) * self.scale
-        return image / ((left + right) * self.scale)
-
-    def images(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
-        r"""The control variates of jumps at thresholds, (n, J): $\varphi'(z) + \varphi(z)\, \sigma s^\top b$.
-
-        Args:
-            x: points, (n, dim).
-            score: their scores, (n, dim).
-            threshold: of each combination, (J,).
-        """
-        value, slope = self.fields(self.place(x), (threshold - self.centre) / self.scale)
-        return slope + value * (score @ self.field) * self.scale
-
-
-def marginals(x: Points, score: Points, along: AnyArray) -> Marginal:
-    r"""Approximate the marginal distributions of combinations from draws and scores.
-
-    Args:
-        x: draws, (n, dim).
-        score: their scores, (n, dim).
-        along: the combinations $a$, (dim, J).
-    """
-    xp = namespace(x)
-    field = covariance_of(x, score)[1] @ along
-    length = xp.sum(along * field, axis=0)
-    field = field / xp.where(length > 0, length, 1.0)
-    c = x @ along
+def marginal_of(c: AnyArray, push: AnyArray) -> Marginal:
+    """Approximate the distributions of combinations, (n, J), from their pushes, (n, J)."""
+    xp = namespace(c)
     centre, scale = xp.mean(c, axis=0), xp.std(c, axis=0)
     scale = xp.where(scale > 0, scale, 1.0)
-    z, slope = (c - centre) / scale, (score @ field) * scale
+    z, slope = (c - centre) / scale, push * scale
     first, last = xp.min(z, axis=0), xp.max(z, axis=0)
     start = first - BEYOND
     step = (last + BEYOND - start) / (GRID - 1)
@@ -149,7 +175,113 @@ def marginals(x: Points, score: Points, along: AnyArray) -> Marginal:
     level = steps[cell, columns] + (at - cell) * steep[cell, columns]
     fitted = steps + xp.mean(slope - level, axis=0)
     below, above = _mills(fitted, step)
-    return Marginal(along, field, centre, scale, start, step, fitted, below, above)
+    return Marginal(centre, scale, start, step, fitted, below, above)
+
+
+class Along(NamedTuple):
+    """Control variates of the jumps of indicators that combinations exceed thresholds."""
+
+    along: AnyArray  # the combinations a, (dim, J)
+    field: AnyArray  # the directions b, (dim, J)
+    marginal: Marginal
+
+    def of(self, which: Sequence[int] | np.ndarray) -> "Along":
+        """Select combinations, which may repeat."""
+        which = np.asarray(which)
+        return Along(self.along[:, which], self.field[:, which], self.marginal.of(which))
+
+    def images(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
+        """The control variates at points, (n, J), for a threshold of each combination, (J,)."""
+        return self.marginal.images(x @ self.along, score @ self.field, threshold)
+
+    def fluxes(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
+        """Integrands whose expectations are the densities at thresholds, (n, J)."""
+        return self.marginal.fluxes(x @ self.along, score @ self.field, threshold)
+
+
+def along_of(x: Points, score: Points, combinations: AnyArray, covariance: Any = None) -> Along:
+    """Shape control variates of jumps of combinations, (dim, J), by draws and scores, (n, dim)."""
+    xp = namespace(x)
+    covariance = covariance_of(x, score)[1] if covariance is None else covariance
+    field = covariance @ combinations
+    length = xp.sum(combinations * field, axis=0)
+    field = field / xp.where(length > 0, length, 1.0)
+    return Along(combinations, field, marginal_of(x @ combinations, score @ field))
+
+
+class Corners(NamedTuple):
+    r"""Control variates of the jumps of $1\{c_1 > t_1\} 1\{c_2 > t_2\}$, for two combinations.
+
+    With $r = c_1 - \rho c_2$ uncorrelated with $c_2$, the first factor is that $r$ exceeds $t_1 - \rho c_2$.
+    Its control variate has a direction in which $c_2$ is constant, so it may be multiplied by the second
+    factor. What is left is about $P(r > t_1 - \rho c_2)$, a function of $c_2$, times the second factor, and
+    has a control variate of its own.
+    """
+
+    first: Along  # of r
+    second: Along  # of the second combination
+    ratio: AnyArray  # rho, (J,)
+
+    def of(self, which: Sequence[int] | np.ndarray) -> "Corners":
+        """Select pairs, which may repeat."""
+        return Corners(self.first.of(which), self.second.of(which), self.ratio[np.asarray(which)])
+
+    def images(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
+        """The control variates at points, (n, J), for two thresholds of each pair, (2, J)."""
+        c, marginal = x @ self.second.along, self.second.marginal
+        beyond = c > threshold[1]
+        first = self.first.images(x, score, threshold[0] - self.ratio * c) * beyond
+        weight = self.first.marginal.tail(threshold[0] - self.ratio * marginal.grid())
+        return first + marginal.images(c, score @ self.second.field, threshold[1], weight)
+
+
+def corners_of(x: Points, score: Points, combinations: AnyArray) -> Corners:
+    """Shape control variates of jumps of pairs of combinations, (2, dim, J), by draws and scores."""
+    xp, covariance = namespace(x), covariance_of(x, score)[1]
+    one, two = combinations
+    spread = covariance @ two
+    ratio = xp.sum(one * spread, axis=0) / xp.sum(two * spread, axis=0)
+    first = along_of(x, score, one - ratio * two, covariance)
+    return Corners(first, along_of(x, score, two, covariance), ratio)
+
+
+class Curved(NamedTuple):
+    r"""Control variates of the jumps of $1\{c(x) > t\}$ for one smooth function $c$ of the coordinates.
+
+    The field is $\varphi(c)\, b$ with $b = S \nabla c / (\nabla c^\top S \nabla c + \epsilon)$. Its image is
+    $\kappa \varphi'(c) + \varphi(c) (b^\top s + \mathrm{div}\, b)$, with $\kappa = b^\top \nabla c$. A small
+    number $\epsilon$ keeps $b$ finite where $c$ is flat.
+    """
+
+    function: Curve
+    covariance: AnyArray  # S, (dim, dim)
+    flat: float  # epsilon
+    marginal: Marginal
+
+    def images(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
+        """The control variates at points, (n, 1), for a threshold, (1,)."""
+        c, share, push = _pushed(self.function, self.covariance, self.flat, x, score)
+        marginal = self.marginal
+        value, slope = marginal.fields(*map(marginal.standardised, (c, threshold)))
+        return share * slope + value * push * marginal.scale
+
+
+def curved_of(x: Points, score: Points, function: Curve) -> Curved:
+    """Shape control variates of jumps of a smooth function by draws and scores, (n, dim)."""
+    covariance = covariance_of(x, score)[1]
+    _, _, _, steep = function(x, covariance, 0.0)
+    flat = FLAT * float(np.median(steep))
+    c, _, push = _pushed(function, covariance, flat, x, score)
+    return Curved(function, covariance, flat, marginal_of(c, push))
+
+
+def _pushed(
+    function: Curve, covariance: AnyArray, flat: float, x: Points, score: Points
+) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """The function at points, the slope of it along the field, and the push, (n, 1) each."""
+    c, field, divergence, steep = function(x, covariance, flat)
+    push = np.sum(field * score, axis=1) + divergence
+    return c[:, None], (steep / (steep + flat))[:, None], push[:, None]
 
 
 def _derivative(z: AnyArray, slope: AnyArray, at: AnyArray) -> AnyArray:
@@ -184,12 +316,15 @@ def _mills(score: AnyArray, step: AnyArray) -> tuple[AnyArray, AnyArray]:
     xp = namespace(score)
     log = _added_up(xp.zeros_like(step), (score[1:] + score[:-1]) / 2 * step)
     density = xp.exp(xp.maximum(log - xp.max(log, axis=0), -NARROW))
-    rise = density * score * step
-    cells = ((density[1:] + density[:-1]) / 2 + (rise[:-1] - rise[1:]) / 12) * step
-    cells = xp.maximum(cells, 0.0)
+    cells = xp.maximum(_cells(density, density * score * step, step), 0.0)
     below = _added_up(density[0] / xp.maximum(score[0], STEEP), cells)
     above = _added_up(density[-1] / xp.maximum(-score[-1], STEEP), cells[::-1])[::-1]
     return below / density, above / density
+
+
+def _cells(mass: AnyArray, rise: AnyArray, step: AnyArray) -> AnyArray:
+    """Integrate over the cells of a grid, given values and slopes, the latter times the step."""
+    return ((mass[1:] + mass[:-1]) / 2 + (rise[:-1] - rise[1:]) / 12) * step
 
 
 def _added_up(first: AnyArray, others: AnyArray) -> AnyArray:
@@ -202,7 +337,7 @@ def _numbers(thresholds: float | Sequence[float] | AnyArray) -> tuple[float, ...
     return tuple(float(each) for each in np.atleast_1d(np.asarray(thresholds)))
 
 
-class Kinks(AbstractLinearFamily):
+class Kinks(AbstractCoordinateFields):
     r"""Vector fields with a kink where a combination $c = a^\top x$ of coordinates passes a threshold.
 
     Nothing smooth follows a jump, and the control variate of a field with a kink has one: it is
@@ -235,11 +370,6 @@ class Kinks(AbstractLinearFamily):
     def __check_init__(self) -> None:
         if not self.thresholds or not np.isfinite(self.thresholds).all():
             raise ValueError(f"Kinks: thresholds={self.thresholds}, give one or several numbers.")
-        if not self.operator.acts_on_fields:
-            raise ValueError(
-                f"Kinks is a family of vector fields, and {type(self.operator).__name__} acts on potentials: "
-                "use operator=Langevin()."
-            )
 
     def placed(self, names: Sequence[str], shift: AnyArray, scale: AnyArray) -> "Kinks":
         """Find the column by its name, and transform the combination to other coordinates.
@@ -278,32 +408,18 @@ class Kinks(AbstractLinearFamily):
             )
         return np.array(self.along)
 
-    @property
-    def keeps_coordinates(self) -> bool:
-        return True
-
-    @property
-    def centres_on_draws(self) -> bool:
-        return True
-
-    @property
-    def is_parametric(self) -> bool:
-        return True
-
-    def setup(self, x: Points, score: Points) -> Marginal:
+    def setup(self, x: Points, score: Points) -> Along:
         weights = namespace(x).asarray(self._weights(x.shape[1])[:, None], dtype=x.dtype)
-        return marginals(x, score, weights).of([0] * len(self.thresholds))
+        return along_of(x, score, weights).of([0] * len(self.thresholds))
 
-    def size(self, state: Marginal | None, dim: int) -> int:
+    def size(self, state: Along | None, dim: int) -> int:
         return len(self.thresholds)
 
-    def feature_matrix(self, state: Marginal, x: Points, score: Points) -> AnyArray:
+    def feature_matrix(self, state: Along, x: Points, score: Points) -> AnyArray:
         return state.images(x, score, np.array(self.thresholds))
 
-    def features(self, state: Marginal, x: Point, score: Point) -> jax.Array:
-        return self.feature_matrix(state, jnp.asarray(x)[None], jnp.asarray(score)[None])[0]
-
-    def basis(self, state: Marginal, x: Point) -> jax.Array:
-        threshold = (np.array(self.thresholds) - state.centre) / state.scale
-        value, _ = state.fields(jnp.asarray(state.place(x[None])), threshold)
-        return value[0][:, None] * (state.field * state.scale).T
+    def basis(self, state: Along, x: Point) -> jax.Array:
+        marginal = state.marginal
+        c, threshold = jnp.asarray(x @ state.along), np.array(self.thresholds)
+        value, _ = marginal.fields(*map(marginal.standardised, (c[None], threshold)))
+        return value[0][:, None] * (state.field * marginal.scale).T

@@ -14,7 +14,7 @@ from .._numerics import namespace
 from .._types import AnyArray, Point, Points
 from ..data import vectors_of
 from ..operators import AbstractOperator, Langevin
-from ._base import AbstractLinearFamily
+from ._base import AbstractCoordinateFields
 
 GLOBALS = 6  # the most coordinates outside of vectors that features depend on
 CONSTANT = 1e-8  # a smaller standard deviation: the coordinate does not move
@@ -29,7 +29,7 @@ class Standardised(NamedTuple):
     weights: tuple[AnyArray, ...]  # of each vector, (member, 3)
 
 
-class Tied(AbstractLinearFamily):
+class Tied(AbstractCoordinateFields):
     r"""Vector fields whose coefficients are shared by all members of a vector, for hierarchies and panels.
 
     With $z_j$ the members of a vector such as `theta[0]`, `theta[1]`, ..., $g$ the coordinates outside of
@@ -68,11 +68,6 @@ class Tied(AbstractLinearFamily):
     def __check_init__(self) -> None:
         if self.degree not in (1, 2):
             raise ValueError(f"Tied({self.degree}): give degree 1 or 2.")
-        if not self.operator.acts_on_fields:
-            raise ValueError(
-                f"Tied is a family of vector fields, and {type(self.operator).__name__} acts on potentials: "
-                "use operator=Langevin()."
-            )
 
     def placed(self, names: Sequence[str], shift: AnyArray, scale: AnyArray) -> "Tied":
         """Find vectors by their names, and note where coordinates have their origin and unit.
@@ -95,18 +90,6 @@ class Tied(AbstractLinearFamily):
         vectors = (found[each] if isinstance(each, str) else each for each in wanted)
         columns = tuple(tuple(int(i) for i in each) for each in vectors)
         return replace(self, vectors=columns, shift=shift, scale=scale)
-
-    @property
-    def keeps_coordinates(self) -> bool:
-        return True
-
-    @property
-    def centres_on_draws(self) -> bool:
-        return True
-
-    @property
-    def is_parametric(self) -> bool:
-        return True
 
     def setup(self, x: Points, score: Points) -> Standardised:
         xp = namespace(x)
@@ -148,9 +131,6 @@ class Tied(AbstractLinearFamily):
         alone = outside(columns, x.shape[1])
         found = _features(z, push, columns, state.weights, alone, self.degree, scores)
         return xp.concat(found, axis=1)
-
-    def features(self, state: Standardised, x: Point, score: Point) -> jax.Array:
-        return self.feature_matrix(state, jnp.asarray(x)[None], jnp.asarray(score)[None])[0]
 
     def basis(self, state: Standardised, x: Point) -> jax.Array:
         columns, dim = self._columns(), x.shape[0]

@@ -23,7 +23,7 @@ from ..data import (
     stacked_weights,
     standardise,
 )
-from ..families import AbstractFamily, AbstractLinearFamily, Kinks, Tied
+from ..families import AbstractCoordinateFields, AbstractFamily, AbstractLinearFamily
 from ..kernels import resolve
 from ..objectives import (
     AbstractObjective,
@@ -321,7 +321,7 @@ def _placed(family: AbstractFamily, sample: Sample, coordinates: AffineMap) -> A
     """Tell families that refer to single coordinates the names and units of these."""
 
     def refers(node: PyTree) -> bool:
-        return isinstance(node, Tied | Kinks)
+        return isinstance(node, AbstractCoordinateFields)
 
     def place(node: PyTree) -> PyTree:
         shape = (coordinates.shift, coordinates.scale)

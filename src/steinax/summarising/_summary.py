@@ -2,7 +2,6 @@
 
 import os
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -11,7 +10,7 @@ import numpy as np
 from .._show import PERFECT
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
-from ..chains import chain_statistics, linearised
+from ..chains import chain_statistics
 from ..data import (
     ADAPTERS,
     AXES,
@@ -25,7 +24,6 @@ from ..data import (
     training_note,
 )
 from ..estimation import (
-    Crossings,
     Estimate,
     Quantiles,
     crossings,
@@ -189,46 +187,33 @@ def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamil
     family = family or Polynomial(degree)
     known = crossings(wanted.values, np.array(plain.levels), sample)
     others = np.setdiff1d(np.arange(len(wanted.names)), known.which)
-    value, mcse = plain.value.copy(), np.full(plain.value.shape, np.nan)
+    ends = Quantiles(
+        np.asarray(wanted.values), np.full(wanted.values.shape[:2], 1 / sample.size), known.levels
+    )
+    usual, shape = chain_statistics(ends.indicators()), plain.value.shape
+    plain_error = (ends.slope(usual.mcse, usual.ess) * usual.mcse).reshape(shape)
+    value, mcse = plain.value.copy(), np.full(shape, np.nan)
     if len(known.which):
-        value[known.which], mcse[known.which] = _crossed(known, plain.levels, sample, family)
-    ends, plain_error = _stepped(plain, wanted, sample, family, others)
-    value[others], mcse[others] = ends
+        below = Integrands(known.below, tuple(map(str, range(known.value.size))))
+        found = estimate(below, sample, family, audit="off")
+        value[known.which], mcse[known.which] = known.refined(found.value, found.mcse)
+    if len(others):
+        at = (others[:, None] * len(known.levels) + np.arange(len(known.levels))).ravel()
+        found = _stepped(ends, at, wanted, sample, family)
+        value[others], mcse[others] = (each.reshape(len(others), -1) for each in found)
     worse = ~(mcse < plain_error) | ~np.isfinite(value)
     value, mcse = np.where(worse, plain.value, value), np.where(worse, plain_error, mcse)
     return replace(plain, value=value, mcse=mcse)
 
 
-def _crossed(
-    known: Crossings, levels: Sequence[float], sample: Sample, family: AbstractFamily
-) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles and their errors from integrands whose expectations are their levels, (m, levels) each."""
-    names = tuple(map(str, range(known.value.size)))
-    estimates = estimate(Integrands(known.below, names), sample, family, audit="off")
-    off, error = (each.reshape(known.value.shape) for each in (estimates.value, estimates.mcse))
-    error = error * np.sqrt(1 + known.sensitivity)
-    return known.value + (np.array(levels) - off) / known.density, error / known.density
-
-
 def _stepped(
-    plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamily, others: np.ndarray
-) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """Quantiles of some integrands by a Newton step, with their errors, and the errors of all plain ones."""
-    values, levels = np.asarray(wanted.values), np.array(plain.levels)
-    ends = Quantiles(values, np.full(values.shape[:2], 1 / sample.size), levels)
-    usual = chain_statistics(linearised(ends.indicators(), sample.weights))
-    plain_error = ends.error(usual.mcse, usual.ess).reshape(plain.value.shape)
-    if not len(others):
-        return (plain.value[others], plain_error[others]), plain_error
-    some = wanted.mapped(lambda v: v[..., others], [wanted.names[i] for i in others])
-    ends = Quantiles(np.asarray(some.values), np.full(values.shape[:2], 1 / sample.size), levels)
-    indicators = some.mapped(ends.indicators, list(map(str, range(len(ends.levels)))))
-    estimates = estimate(indicators, sample, family, audit="off")
-    error = ends.error(estimates.mcse, estimates.plain_ess)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        moved = ends.value + error / estimates.mcse * (estimates.plain_value - estimates.value)
-    shape = (len(others), len(levels))
-    return (moved.reshape(shape), error.reshape(shape)), plain_error
+    ends: Quantiles, at: np.ndarray, wanted: Integrands, sample: Sample, family: AbstractFamily
+) -> tuple[np.ndarray, np.ndarray]:
+    """Some quantiles by a Newton step, and their errors."""
+    indicators = wanted.mapped(lambda v: ends.indicators(v)[..., at], list(map(str, at)))
+    found = estimate(indicators, sample, family, audit="off")
+    slope = ends.slope(found.mcse, found.plain_ess, at)
+    return ends.value[at] + slope * (found.plain_value - found.value), slope * found.mcse
 
 
 def _moments(estimates: Estimate, plain: SummaryMoments) -> SummaryMoments:
