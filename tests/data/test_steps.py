@@ -157,25 +157,28 @@ class TestCurved:
         """Against central differences, with relative errors of about 1e-9."""
         curve, threshold = self.curve(lambda mu, theta: mu * theta[1] + jnp.sin(theta[0]), -1.0)
         assert threshold == -1.0
-        x, matrix, flat, step = SAMPLE.x[:20], np.diag([1.0, 2.0, 3.0, 1.0, 1.0]), 0.1, 1e-5
-        value, field, divergence, steep = curve(x, matrix, flat)
+        x, matrix, step = SAMPLE.x[:20], np.diag([1.0, 2.0, 3.0, 1.0, 1.0]), 1e-5
+        value, field, steep, trace, bend = curve(x, matrix)
         np.testing.assert_allclose(value, x[:, 0] * x[:, 2] + np.sin(x[:, 1]), rtol=1e-12)
         zero = np.zeros(20)
         gradient = np.stack([x[:, 2], np.cos(x[:, 1]), x[:, 0], zero, zero], axis=1)
-        np.testing.assert_allclose(steep, (gradient**2 @ matrix).sum(axis=1), rtol=1e-12)
-        np.testing.assert_allclose(field, gradient @ matrix / (steep + flat)[:, None], rtol=1e-12)
-        ends = [curve(x + s * step * e, matrix, flat)[1] for e in np.eye(5) for s in (1, -1)]
+        np.testing.assert_allclose(field, gradient @ matrix, rtol=1e-12)
+        np.testing.assert_allclose(steep, (gradient * field).sum(axis=1), rtol=1e-12)
+        ends = [curve(x + s * step * e, matrix)[1] for e in np.eye(5) for s in (1, -1)]
         rates = [
             (a - b)[:, i] / (2 * step)
-            for i, (a, b) in enumerate(zip(ends[::2], ends[1::2], strict=True))
+            for i, (a, b) in enumerate(zip(*[iter(ends)] * 2, strict=True))
         ]
-        np.testing.assert_allclose(divergence, np.sum(rates, axis=0), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(trace, np.sum(rates, axis=0), rtol=1e-6, atol=1e-8)
+        along = [curve(x + s * step * field, matrix)[1] for s in (1, -1)]
+        rate = (along[0] - along[1]) / (2 * step) @ np.linalg.inv(matrix)
+        np.testing.assert_allclose(bend, (rate * field).sum(axis=1), rtol=1e-6, atol=1e-8)
 
     def test_positive_functions_are_seen_on_the_log_scale(self) -> None:
         curve, threshold = self.curve(lambda x: (x**2).sum(), 3.0)
         assert threshold == pytest.approx(np.log(3.0))
         np.testing.assert_allclose(
-            curve(SAMPLE.x, np.eye(5), 0.0)[0], np.log((SAMPLE.x**2).sum(axis=1)), rtol=1e-12
+            curve(SAMPLE.x, np.eye(5))[0], np.log((SAMPLE.x**2).sum(axis=1)), rtol=1e-12
         )
 
     def test_of_variables_with_constraints(self) -> None:
@@ -185,7 +188,7 @@ class TestCurved:
         sample = sx.Sample(X, -X, NAMES, variables=sx.data.Variables(tau))
         curve, _ = self.curve(lambda tau, mu: mu / tau, -1.0, sample)
         expected = X[..., 0].ravel() / np.exp(X[..., 4]).ravel()
-        value, field, *_ = curve(sample.x, np.eye(5), 0.0)
+        value, field, *_ = curve(sample.x, np.eye(5))
         np.testing.assert_allclose(value, expected, rtol=1e-9)
         assert np.all(field[:, 1:4] == 0) and np.all(field[:, [0, 4]] != 0)
 

@@ -46,7 +46,7 @@ ARGUMENTS = 2000  # the most numbers that a function depends on
 CURVED = (
     400  # and the most, and of coordinates, for functions whose second derivatives are computed
 )
-NUMBERS = 2**20  # second derivatives in memory at once
+NUMBERS, BLOCK = 2**20, 256  # the most second derivatives at once, and points
 FEW = 200  # and the most for functions that jump in several planes
 PLACES = 40  # points at which these are searched for
 
@@ -104,6 +104,10 @@ class DrawFunction:
             values = self._values(slice(start, start + size))
             batches.append(values.reshape(len(values), width)[:, columns])
         return batches[0] if len(batches) == 1 else np.concatenate(batches)
+
+    def above(self, threshold: float) -> "DrawFunction":
+        """Whether the function exceeds a threshold."""
+        return replace(self, f=lambda *args, **named: self.f(*args, **named) > threshold)
 
     @property
     def arguments(self) -> np.ndarray:
@@ -266,10 +270,6 @@ class Link:
         inner = self.shape.value(np.sign(self.slope) * combination)
         return float(self.shift + self.slope * inner)
 
-    def traced(self, x: jax.Array) -> jax.Array:
-        """The value at one point, (dim,), by jax."""
-        return self.shift + self.slope * self.shape.traced(np.sign(self.slope) * (self.along @ x))
-
     def derivative(self, combination: float) -> float:
         """The derivative of the value by the combination."""
         return float(abs(self.slope) * self.shape.derivative(np.sign(self.slope) * combination))
@@ -357,31 +357,43 @@ class Curve:
     ):
         self.function, self.known, self.column = function, known, column
         self.positive = positive
-        self.compiled = jax.jit(self._many)
+        self.compiled = jax.jit(jax.vmap(self._one, in_axes=(0, None)))
 
     def value(self, x: jax.Array) -> jax.Array:
         """The function at one point, (dim,)."""
-        numbers = jnp.stack([link.traced(x) for link in self.known])
-        value = jnp.ravel(self.function.one(self.function.put(numbers)))[self.column]
+        slope, shift = (
+            np.array([getattr(k, name) for k in self.known]) for name in ("slope", "shift")
+        )
+        along = np.sign(slope)[:, None] * np.array([link.along for link in self.known])
+        numbers = jnp.asarray(along) @ x
+        for shape in SHAPES[1:]:
+            at = np.flatnonzero([link.shape is shape for link in self.known])
+            numbers = numbers.at[at].set(shape.traced(numbers[at]))
+        row = self.function.put(shift + slope * numbers)
+        value = jnp.ravel(self.function.one(row))[self.column]
         return jnp.log(value) if self.positive else value
 
-    def _one(self, x: jax.Array, matrix: jax.Array, flat: jax.Array) -> tuple[jax.Array, ...]:
+    def _one(self, x: jax.Array, matrix: jax.Array) -> tuple[jax.Array, ...]:
         value, gradient = jax.value_and_grad(self.value)(x)
         bend, field = jax.hessian(self.value)(x), matrix @ gradient
-        steep = gradient @ field
-        whole = steep + flat
-        divergence = jnp.sum(matrix * bend) / whole - 2 * field @ bend @ field / whole**2
-        return value, field / whole, divergence, steep
+        return value, field, gradient @ field, jnp.sum(matrix * bend), field @ bend @ field
 
-    def _many(self, x: jax.Array, matrix: jax.Array, flat: jax.Array) -> tuple[jax.Array, ...]:
-        size = max(NUMBERS // x.shape[1] ** 2, 1)
-        return jax.lax.map(lambda row: self._one(row, matrix, flat), x, batch_size=size)
+    def __call__(self, x: AnyArray, matrix: AnyArray) -> tuple[np.ndarray, ...]:
+        r"""Evaluate the function and its derivatives at points.
 
-    def __call__(self, x: AnyArray, matrix: AnyArray, flat: float) -> tuple[np.ndarray, ...]:
-        """Evaluate values, fields, their divergences and squared gradients, see `families.Curved`."""
+        Args:
+            x: points, (n, dim).
+            matrix: $S$, (dim, dim).
+
+        Returns:
+            The values $c$, (n,), $v = S \nabla c$, (n, dim), and $\nabla c^\top v$, $\mathrm{tr}\, S H$ and
+            $v^\top H v$ with the second derivatives $H$ of $c$, (n,) each.
+        """
+        n, size = len(x), min(max(NUMBERS // x.shape[1] ** 2, 1), BLOCK)
+        rows = np.asarray(x)[np.minimum(np.arange(-(-n // size) * size), n - 1)]  # whole blocks
         with self.function.scope():
-            found = (np.asarray(each) for each in self.compiled(x, matrix, flat))
-            return tuple(found)
+            parts = [self.compiled(part, matrix) for part in np.split(rows, len(rows) // size)]
+        return tuple(np.concatenate(each)[:n] for each in zip(*parts, strict=True))
 
 
 def curved_steps(function: DrawFunction, column: int, threshold: float, sample: Sample) -> Steps:
@@ -407,10 +419,10 @@ def curved_steps(function: DrawFunction, column: int, threshold: float, sample: 
         curve = Curve(function, known, column, positive)
         try:
             rows = np.concatenate([stacked(part, False, on_the_reals)[0] for part in parts])
-            found = curve(rows, np.eye(rows.shape[1]), 1.0)
+            found = curve(rows, np.eye(rows.shape[1]))
         except Exception:  # a function need not be one of jax
             return ()
-        if all(np.isfinite(each).all() for each in found) and np.median(found[-1]) > 0:
+        if all(np.isfinite(each).all() for each in found) and np.median(found[2]) > 0:
             return (Step(curve, np.array([np.log(threshold) if positive else threshold]), 1.0),)
     return ()
 

@@ -170,11 +170,14 @@ def _above(inner: Piece, threshold: float, sample: Sample) -> Piece:
         return (values > threshold).astype(np.float64)
 
     def steps(selected: slice, values: np.ndarray) -> tuple[Steps, ...]:
-        found = steps_above(inner.read(selected), np.full(values.shape[-1], threshold), sample)
-        if inner.function is None or len(found) > CURVES or sample.weights is not None:
+        function, width = inner.function, len(names)
+        if function is None:
+            return steps_above(inner.read(selected), np.full(values.shape[-1], threshold), sample)
+        found = steps_of(function.above(threshold), selected, width, values, sample)
+        if len(found) > CURVES or sample.weights is not None:
             return found
         return tuple(
-            known or curved_steps(inner.function, selected.start + i, threshold, sample)
+            known or curved_steps(function, selected.start + i, threshold, sample)
             for i, known in enumerate(found)
         )
 

@@ -25,9 +25,8 @@ FLAT = 0.01  # of the median squared gradient of a curved function: fields are b
 NARROW = 600.0  # the largest difference of log densities that is tabulated
 
 
-# A smooth function c of the coordinates: from points, (n, dim), a matrix S and a number, its values, the
-# field b of `Curved` and its divergence, and the squared length of the gradient of c in S.
-type Curve = Callable[[Points, AnyArray, float], tuple[AnyArray, AnyArray, AnyArray, AnyArray]]
+# A smooth function of the coordinates with derivatives, such as `data.Curve`.
+type Curve = Callable[[Points, AnyArray], tuple[AnyArray, ...]]
 
 
 class Marginal(NamedTuple):
@@ -260,7 +259,7 @@ class Curved(NamedTuple):
 
     def images(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
         """The control variates at points, (n, 1), for a threshold, (1,)."""
-        c, share, push = _pushed(self.function, self.covariance, self.flat, x, score)
+        c, share, push = _pushed(self.function(x, self.covariance), score, self.flat)
         marginal = self.marginal
         value, slope = marginal.fields(*map(marginal.standardised, (c, threshold)))
         return share * slope + value * push * marginal.scale
@@ -269,19 +268,20 @@ class Curved(NamedTuple):
 def curved_of(x: Points, score: Points, function: Curve) -> Curved:
     """Shape control variates of jumps of a smooth function by draws and scores, (n, dim)."""
     covariance = covariance_of(x, score)[1]
-    _, _, _, steep = function(x, covariance, 0.0)
-    flat = FLAT * float(np.median(steep))
-    c, _, push = _pushed(function, covariance, flat, x, score)
+    found = function(x, covariance)
+    flat = FLAT * float(np.median(found[2]))
+    c, _, push = _pushed(found, score, flat)
     return Curved(function, covariance, flat, marginal_of(c, push))
 
 
 def _pushed(
-    function: Curve, covariance: AnyArray, flat: float, x: Points, score: Points
+    found: tuple[AnyArray, ...], score: Points, flat: float
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """The function at points, the slope of it along the field, and the push, (n, 1) each."""
-    c, field, divergence, steep = function(x, covariance, flat)
-    push = np.sum(field * score, axis=1) + divergence
-    return c[:, None], (steep / (steep + flat))[:, None], push[:, None]
+    """The function at points, its slope along the field b, and the push, (n, 1) each."""
+    c, field, steep, trace, bend = found
+    whole = steep + flat
+    push = np.sum(field * score, axis=1) / whole + trace / whole - 2 * bend / whole**2
+    return c[:, None], (steep / whole)[:, None], push[:, None]
 
 
 def _derivative(z: AnyArray, slope: AnyArray, at: AnyArray) -> AnyArray:
