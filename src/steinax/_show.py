@@ -243,11 +243,23 @@ def beside_plain(
     """
     return (
         digits(value, max(mcse, finest * plain_mcse)),
-        f"{mcse:.2g}",
+        error_text(mcse),
         digits(plain, plain_mcse),
-        f"{plain_mcse:.2g}",
+        error_text(plain_mcse),
         worth_text(worth),
     )
+
+
+CONSTANT = 1e-300  # a smaller error is the rounding of an average of zeros
+
+
+def error_text(error: float) -> str:
+    """Format a standard error.
+
+    >>> error_text(0.01234), error_text(2e-323), error_text(float("nan"))
+    ('0.012', '0', 'nan')
+    """
+    return "0" if error < CONSTANT else f"{error:.2g}"
 
 
 def worth_text(worth: float) -> str:
@@ -257,7 +269,7 @@ def worth_text(worth: float) -> str:
 
 def digits(value: float, error: float) -> str:
     """Format a number to two significant digits of its error."""
-    if not (np.isfinite(error) and error > 0):
+    if not (np.isfinite(error) and error >= CONSTANT):
         return f"{value:.6g}"
     places = min(max(1 - int(np.floor(np.log10(error))), 0), 15)
     return f"{round(value, places) + 0.0:.{places}f}"  # adding 0 to -0 makes it 0

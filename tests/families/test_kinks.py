@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import gamma, multivariate_normal, norm
 
 import steinax as sx
@@ -30,6 +31,28 @@ def test_a_jump_of_a_gaussian_is_left_constant() -> None:
     sd = np.linalg.norm(ROOT.T @ ALONG, axis=0)
     truth = norm.sf(thresholds, 3 * ALONG.sum(axis=0), sd)
     np.testing.assert_allclose(left, np.broadcast_to(truth, left.shape), atol=2e-5)
+
+
+def test_an_excess_of_a_gaussian_is_left_constant() -> None:
+    x, score = gaussian(60)
+    thresholds = np.array([-2.5, 4.0])
+    shape = along_of(x, score, ALONG)
+    left = np.maximum(x @ ALONG - thresholds, 0) - shape.images(x, score, thresholds, order=2)
+    sd = np.linalg.norm(ROOT.T @ ALONG, axis=0)
+    z = (thresholds - 3 * ALONG.sum(axis=0)) / sd
+    truth = sd * (norm.pdf(z) - z * norm.sf(z))
+    np.testing.assert_allclose(left, np.broadcast_to(truth, left.shape), atol=5e-5)
+
+
+def test_kinks_of_second_order_for_an_expected_excess() -> None:
+    x, score = log_gamma(400)
+    sample = sx.Sample(x.reshape(4, 100, 3), score.reshape(4, 100, 3), ["a", "b", "c"])
+    excess = {"f": np.maximum(sample.draws[..., 1] - 1.2, 0)}
+    kinks, smooth = sx.Kinks("b", 1.2, order=2) + sx.Polynomial(2), sx.Polynomial(2)
+    ours, usual = (sx.estimate(excess, sample, family) for family in (kinks, smooth))
+    truth = quad(lambda v: max(np.log(v) - 1.2, 0) * gamma.pdf(v, 3), np.exp(1.2), 40)[0]
+    assert ours.mcse[0] < usual.mcse[0] / 3
+    assert abs(ours.value[0] - truth) < 4 * ours.mcse[0]
 
 
 def test_a_corner_of_a_gaussian_is_left_constant() -> None:
@@ -122,7 +145,8 @@ def test_beside_a_polynomial() -> None:
     [
         (lambda: sx.Kinks(0, ()), "one or several numbers"),
         (lambda: sx.Kinks(0, np.nan), "one or several numbers"),
-        (lambda: sx.Kinks(0, 1.0, sx.ScalarLangevin()), r"operator=Langevin\(\)"),
+        (lambda: sx.Kinks(0, 1.0, order=3), "1 for jumps, or 2 for kinks"),
+        (lambda: sx.Kinks(0, 1.0, operator=sx.ScalarLangevin()), r"operator=Langevin\(\)"),
         (lambda: sx.Kinks(3, 1.0), "3 coordinates, counted from 0"),
         (lambda: sx.Kinks("z", 1.0), "no column is named 'z'; there are a, b, c"),
         (lambda: sx.Kinks((1.0, 2.0), 1.0), "2 weights for 3 coordinates"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,11 +124,11 @@ def _kinds(
     steps: list[tuple[int, Step]],
 ) -> Iterator[tuple[Callable[..., Any], list[tuple[int, Step]]]]:
     """Steps that are treated together, and what shapes their control variates."""
-    curved = [each for each in steps if not isinstance(each[1].along, np.ndarray)]
-    for each in curved:
+    flat = [isinstance(step.along, np.ndarray) for _, step in steps]
+    for each in compress(steps, np.logical_not(flat)):
         yield partial(curved_of, function=each[1].along), [each]
     for count in (1, 2):
-        some = [each for each in steps if each not in curved and len(each[1].threshold) == count]
+        some = [each for each in compress(steps, flat) if len(each[1].threshold) == count]
         if some:
             yield _shaping(np.array([step.along for _, step in some])), some
 

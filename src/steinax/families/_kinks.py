@@ -189,9 +189,13 @@ class Along(NamedTuple):
         which = np.asarray(which)
         return Along(self.along[:, which], self.field[:, which], self.marginal.of(which))
 
-    def images(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
-        """The control variates at points, (n, J), for a threshold of each combination, (J,)."""
-        return self.marginal.images(x @ self.along, score @ self.field, threshold)
+    def images(self, x: Points, score: Points, threshold: AnyArray, order: int = 1) -> AnyArray:
+        """The control variates at points, (n, J), for a threshold of each combination, (J,).
+
+        Those of order 1 are for jumps, and those of order 2 for the excess of a combination over a threshold.
+        """
+        weight = None if order == 1 else self.marginal.grid() - threshold
+        return self.marginal.images(x @ self.along, score @ self.field, threshold, weight)
 
     def fluxes(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
         """Integrands whose expectations are the densities at thresholds, (n, J)."""
@@ -347,11 +351,13 @@ class Kinks(AbstractCoordinateFields):
     Gaussian $1\{c > t\}$ minus the control variate is constant, the probability itself.
 
     `estimate` uses it without being asked for integrands with two values that jump where a combination of
-    coordinates passes a threshold, and fits other families to what is left.
+    coordinates passes a threshold, and fits other families to what is left. Kinks of second order are for
+    integrands that have a kink themselves, such as the expected excess $(c - t)_+$ over a limit.
 
     Args:
         along: the combination: the name of a column, its index, or the weights of all columns.
         thresholds: one or several.
+        order: 1 for jumps of the integrand, 2 for kinks.
         operator: on vector fields.
 
     >>> import numpy as np, steinax as sx
@@ -364,21 +370,18 @@ class Kinks(AbstractCoordinateFields):
 
     along: str | int | tuple[float, ...] = eqx.field(static=True)
     thresholds: tuple[float, ...] = eqx.field(static=True, converter=_numbers)
+    order: int = eqx.field(static=True, default=1)
     operator: AbstractOperator = eqx.field(default_factory=Langevin)
     references: ClassVar[tuple[str, ...]] = ("delasheras2018better",)
 
     def __check_init__(self) -> None:
         if not self.thresholds or not np.isfinite(self.thresholds).all():
             raise ValueError(f"Kinks: thresholds={self.thresholds}, give one or several numbers.")
+        if self.order not in (1, 2):
+            raise ValueError(f"Kinks: order={self.order}: give 1 for jumps, or 2 for kinks.")
 
     def placed(self, names: Sequence[str], shift: AnyArray, scale: AnyArray) -> "Kinks":
-        """Find the column by its name, and transform the combination to other coordinates.
-
-        Args:
-            names: of the columns.
-            shift: the origin of each coordinate, (dim,).
-            scale: its unit, (dim,).
-        """
+        """Find the column by its name, and transform the combination to other coordinates."""
         along = self.along
         if isinstance(along, str):
             if along not in names:
@@ -416,10 +419,12 @@ class Kinks(AbstractCoordinateFields):
         return len(self.thresholds)
 
     def feature_matrix(self, state: Along, x: Points, score: Points) -> AnyArray:
-        return state.images(x, score, np.array(self.thresholds))
+        return state.images(x, score, np.array(self.thresholds), self.order)
 
     def basis(self, state: Along, x: Point) -> jax.Array:
         marginal = state.marginal
         c, threshold = jnp.asarray(x @ state.along), np.array(self.thresholds)
-        value, _ = marginal.fields(*map(marginal.standardised, (c[None], threshold)))
+        weight = None if self.order == 1 else marginal.grid() - threshold
+        z, t = map(marginal.standardised, (c[None], threshold))
+        value, _ = marginal.fields(z, t, weight)
         return value[0][:, None] * (state.field * marginal.scale).T

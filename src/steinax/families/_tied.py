@@ -70,13 +70,7 @@ class Tied(AbstractCoordinateFields):
             raise ValueError(f"Tied({self.degree}): give degree 1 or 2.")
 
     def placed(self, names: Sequence[str], shift: AnyArray, scale: AnyArray) -> "Tied":
-        """Find vectors by their names, and note where coordinates have their origin and unit.
-
-        Args:
-            names: of the columns.
-            shift: the origin of each coordinate, (dim,).
-            scale: its unit, (dim,).
-        """
+        """Find vectors by their names, and note where coordinates have their origin and unit."""
         found = {names[int(at[0])].split("[")[0]: at for at in vectors_of(names, 2)}
         wanted = self.vectors or [name for name, at in found.items() if len(at) >= MEMBERS]
         if not wanted:
