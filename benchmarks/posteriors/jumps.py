@@ -276,7 +276,8 @@ def main() -> None:
         for name in targets(part):
             if given.only and name not in given.only:
                 continue
-            rows = {(row["part"], row["target"]): row for row in known(given.out, "jumps")}
+            kept = (row for row in known(given.out, "jumps") if "part" in row)
+            rows = {(row["part"], row["target"]): row for row in kept}
             if rows.get((part, name), {}).get("source") == told["source"]:
                 continue
             (row,) = run(
