@@ -136,7 +136,7 @@ class TestFunctions:
     """Functions of which all columns are computed for any of them."""
 
     def test_columns_of_a_function(self, monkeypatch) -> None:
-        monkeypatch.setattr("steinax.data._integrands.BATCH", 8 * 3 * 50)  # of 50 draws
+        monkeypatch.setattr("steinax.data._functions.BATCH", 8 * 3 * 50)  # of 50 draws
         found = integrand_columns(
             {"x": "x", "wide": lambda x: jnp.sin(x[0] * jnp.arange(3.0))}, SAMPLE
         )
