@@ -396,29 +396,39 @@ class Curve:
         return tuple(np.concatenate(each)[:n] for each in zip(*parts, strict=True))
 
 
-def curved_steps(function: DrawFunction, column: int, threshold: float, sample: Sample) -> Steps:
-    """The steps of the event that a function exceeds a threshold, by its derivatives.
+def curved_steps(
+    function: DrawFunction, columns: Sequence[int], threshold: float, sample: Sample
+) -> tuple[Steps, ...]:
+    """The steps of the events that columns of a function exceed a threshold, by its derivatives.
 
-    There are none if jax cannot compute them, if the function is flat, or if its arguments are no functions
-    of the coordinates. Of a positive function the logarithm is used, whose tails are shorter.
+    There are none if jax cannot compute them, if a column is flat, or if the function's arguments are no
+    functions of the coordinates. Of positive columns the logarithm is used, whose tails are shorter.
 
     Args:
         function: of the draws.
-        column: of its value.
+        columns: of its value.
         threshold: to exceed.
         sample: the draws.
     """
+    none: tuple[Steps, ...] = ((),) * len(columns)
     arguments = function.arguments
-    if max(sample.dim, arguments.shape[1]) > CURVED:
-        return ()
+    if not columns or max(sample.dim, arguments.shape[1]) > CURVED:
+        return none
     known = [link for link in links(arguments, sample) if link is not None]
     if len(known) < arguments.shape[1]:
-        return ()
+        return none
     parts = [sample, *sample.training]
+    rows = np.concatenate([stacked(part, False, on_the_reals)[0] for part in parts])
+    return tuple(_curved(function, known, column, threshold, rows) for column in columns)
+
+
+def _curved(
+    function: DrawFunction, known: Sequence[Link], column: int, threshold: float, rows: np.ndarray
+) -> Steps:
+    """The step of one column, if its derivatives at the draws are finite and not zero at most of them."""
     for positive in (True, False) if threshold > 0 else (False,):
         curve = Curve(function, known, column, positive)
         try:
-            rows = np.concatenate([stacked(part, False, on_the_reals)[0] for part in parts])
             found = curve(rows, np.eye(rows.shape[1]))
         except Exception:  # a function need not be one of jax
             return ()

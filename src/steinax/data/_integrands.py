@@ -176,10 +176,9 @@ def _above(inner: Piece, threshold: float, sample: Sample) -> Piece:
         found = steps_of(function.above(threshold), selected, width, values, sample)
         if len(found) > CURVES or sample.weights is not None:
             return found
-        return tuple(
-            known or curved_steps(function, selected.start + i, threshold, sample)
-            for i, known in enumerate(found)
-        )
+        rest = [selected.start + i for i, known in enumerate(found) if not known]
+        curved = iter(curved_steps(function, rest, threshold, sample))
+        return tuple(known or next(curved) for known in found)
 
     return Piece(names, columns, inner.extra, steps)
 

@@ -66,8 +66,7 @@ class Kinked:
 
         It is that of the averages of all draws with the control variates of each group, as in
         `solvers.moves`: where they differ, the draws in the tails decide, and there are few of them. A
-        jackknife counts twice what depends on two draws at a time, so half of it is used, except where
-        candidates are chosen for what is left.
+        jackknife counts twice what depends on two draws at a time, so half of it is given.
 
         Args:
             means: of `means`, (groups, J).
@@ -75,7 +74,7 @@ class Kinked:
         """
         spread = residual[self.judged].var(axis=0)
         variance = len(means) * means.var(axis=0) * len(self.judged)
-        return variance / np.where(spread > 0, spread, 1.0)
+        return variance / np.where(spread > 0, spread, 1.0) / 2
 
     def density(self, thresholds: np.ndarray) -> np.ndarray:
         """The approximate densities of the combinations at thresholds, (J,)."""
@@ -137,15 +136,14 @@ def continuous(wanted: Integrands, sample: Sample) -> tuple[Integrands, np.ndarr
     """Replace integrands whose jumps are known by continuous ones of the same expectations.
 
     Returns:
-        The integrands, and half of the `sensitivity` of each, 0 for the others, (k,).
+        The integrands, and the `sensitivity` of each, 0 for the others, (k,).
     """
     which, sensitive = wanted.jumping, np.zeros(len(wanted.names))
     if not len(which):
         return wanted, sensitive
     order, folds = _rows(sample, wanted.size - sample.size)
     rows = wanted.rows.copy()
-    rows[np.ix_(order, which)], twice = continued(wanted, sample, folds, order)
-    sensitive[which] = twice / 2
+    rows[np.ix_(order, which)], sensitive[which] = continued(wanted, sample, folds, order)
     values = rows[: sample.size].reshape(np.shape(wanted.values))
     training = None if wanted.training is None else rows[sample.size :]
     return Integrands(values, wanted.names, training), sensitive
@@ -169,7 +167,7 @@ def densities(
         sample: the draws.
 
     Returns:
-        The integrands, (n, J), and half of their `sensitivity`, (J,); None if the function is not one of a
+        The integrands, (n, J), and their `sensitivity`, (J,); None if the function is not one of a
         combination of coordinates.
     """
     (link,) = links(np.asarray(values).reshape(-1, 1), sample)
@@ -185,7 +183,7 @@ def densities(
     kinked = Kinked(_shaping(np.tile(link.along, (len(grid), 1, 1))), sample, folds, order)
     slope = np.array([link.derivative(float(c)) for c in at])
     found = kinked.fluxes(at)
-    sensitive = kinked.sensitivity(kinked.means(at, "fluxes"), found) / 2
+    sensitive = kinked.sensitivity(kinked.means(at, "fluxes"), found)
     return found / slope, sensitive
 
 
@@ -197,7 +195,7 @@ class Crossings(NamedTuple):
     value: np.ndarray  # the quantiles, (m, levels)
     below: np.ndarray  # continuous integrands of expectations `levels`, (chain, draw, m levels)
     density: np.ndarray  # the approximate densities there, NaN beyond the draws, (m, levels)
-    sensitivity: np.ndarray  # half of that of the integrands, see `Kinked`, (m, levels)
+    sensitivity: np.ndarray  # of the integrands, see `Kinked`, (m, levels)
 
     def refined(self, mean: AnyArray, error: AnyArray) -> tuple[np.ndarray, np.ndarray]:
         """Quantiles by a Newton step from estimates of the levels, and their standard errors.
@@ -252,7 +250,7 @@ def crossings(values: AnyArray, levels: np.ndarray, sample: Sample) -> Crossings
     # as without control variates, there is no quantile beyond the first and the last draw
     inside = (at > first) & (at < last) & (np.minimum(wanted, 1 - wanted) * sample.size >= 0.5)
     density = np.where(inside, kinked.density(at) / slope, np.nan)
-    sensitive = kinked.sensitivity(kinked.means(at), below) / 2
+    sensitive = kinked.sensitivity(kinked.means(at), below)
     below = below.reshape(*shape[:2], -1)
     value, density, sensitive = (each.reshape(size) for each in (value, density, sensitive))
     return Crossings(which, levels, value, below, density, sensitive)
@@ -264,10 +262,11 @@ def with_kinks(choice: Choice, which: np.ndarray, sensitive: np.ndarray) -> Choi
     Args:
         choice: for all integrands, and after them for the continuations of some.
         which: the integrands that have a continuation, (J,).
-        sensitive: the `sensitivity` of these, (J,).
+        sensitive: the `sensitivity` of these, (J,); twice of it is counted, as candidates are chosen for
+            what is left.
     """
     k = len(choice.error) - len(which)
-    further = choice.error * np.concatenate([np.zeros(k), sensitive])
+    further = choice.error * np.concatenate([np.zeros(k), 2 * sensitive])
     error, unseen = choice.error + further, np.asarray(choice.held.unseen) + further
     candidates = [replace(candidate, kinks=True) for candidate in choice.candidates]
     variance, usable = np.full((len(candidates), k), np.inf), np.zeros((len(candidates), k), bool)

@@ -121,6 +121,10 @@ class Marginal(NamedTuple):
         steps = namespace(self.below).arange(len(self.below))[:, None]
         return self.centre + self.scale * (self.start + steps * self.step)
 
+    def excess(self, threshold: AnyArray, order: int) -> AnyArray | None:
+        """The weight for `fields` of kinks of an order, (grid, J)."""
+        return None if order == 1 else self.grid() - threshold
+
     def _sides(self, z: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Both tables at standardised combinations; their sum is one over the density."""
         left, right = (self._at(z, *table)[0] for table in self._tables())
@@ -194,7 +198,7 @@ class Along(NamedTuple):
 
         Those of order 1 are for jumps, and those of order 2 for the excess of a combination over a threshold.
         """
-        weight = None if order == 1 else self.marginal.grid() - threshold
+        weight = self.marginal.excess(threshold, order)
         return self.marginal.images(x @ self.along, score @ self.field, threshold, weight)
 
     def fluxes(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
@@ -424,7 +428,7 @@ class Kinks(AbstractCoordinateFields):
     def basis(self, state: Along, x: Point) -> jax.Array:
         marginal = state.marginal
         c, threshold = jnp.asarray(x @ state.along), np.array(self.thresholds)
-        weight = None if self.order == 1 else marginal.grid() - threshold
+        weight = marginal.excess(threshold, self.order)
         z, t = map(marginal.standardised, (c[None], threshold))
         value, _ = marginal.fields(z, t, weight)
         return value[0][:, None] * (state.field * marginal.scale).T
