@@ -93,6 +93,15 @@ def test_images_of_curves_have_mean_zero_also_where_these_are_flat() -> None:
     assert abs(images.mean()) < 2e-3 * images.std()
 
 
+def test_tables_reach_into_tails_where_densities_vanish() -> None:
+    """The score is -c^3, the density at the ends of the draws exp(-40,000), and the tail over it 1 / c^3."""
+    c = np.linspace(-20.0, 20.0, 400)[:, None]
+    marginal = along_of(c, -(c**3), np.eye(1)).marginal
+    far = np.abs(marginal.grid()[:, 0] - 14) < 6
+    ratio = marginal.above[far, 0] * marginal.scale * marginal.grid()[far, 0] ** 3
+    np.testing.assert_allclose(ratio, 1, rtol=0.08)
+
+
 def test_the_marginal_density_of_a_skewed_coordinate() -> None:
     x, score = log_gamma(4000)
     at = np.log([1.0, 3.0, 6.0])

@@ -22,7 +22,8 @@ DRAWS = 12  # for each of its coefficients
 STEEP = 0.05  # the least slope of the marginal score, downwards, in units of the variance
 RIDGE = 1e-12  # a smaller entry on the diagonal of its factorisation is zero
 FLAT = 0.01  # of the median squared gradient of a curved function: fields are bounded where it is smaller
-NARROW = 600.0  # the largest difference of log densities that is tabulated
+TINY = 1e-12  # a smaller difference of log densities is treated like this one
+NARROW = 80.0  # the largest logarithm of a tabulated ratio
 
 
 # A smooth function of the coordinates with derivatives, such as `data.Curve`.
@@ -320,14 +321,30 @@ def _derivative(z: AnyArray, slope: AnyArray, at: AnyArray) -> AnyArray:
 
 
 def _mills(score: AnyArray, step: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Integrate a score on a grid, and the density from both sides; return the integrals over the density."""
+    """Integrate a score on a grid, and the density from both sides; return the integrals over the density.
+
+    All is done with logarithms, as densities with long tails vanish before the grid ends. Where they change
+    much within a cell, they are at least as large as an exponential function between its ends.
+    """
     xp = namespace(score)
     log = _added_up(xp.zeros_like(step), (score[1:] + score[:-1]) / 2 * step)
-    density = xp.exp(xp.maximum(log - xp.max(log, axis=0), -NARROW))
-    cells = xp.maximum(_cells(density, density * score * step, step), 0.0)
-    below = _added_up(density[0] / xp.maximum(score[0], STEEP), cells)
-    above = _added_up(density[-1] / xp.maximum(-score[-1], STEEP), cells[::-1])[::-1]
-    return below / density, above / density
+    drop = xp.maximum(xp.abs(log[1:] - log[:-1]), TINY)
+    top = xp.maximum(log[1:], log[:-1])
+    mass = xp.exp(xp.stack([log[:-1], log[1:]]) - top)
+    rise = mass * xp.stack([score[:-1], score[1:]]) * step
+    cells = xp.maximum(_cells(mass, rise, step)[0], -xp.expm1(-drop) / drop * step)
+    cells = top + xp.log(cells)
+    left = xp.concat([(log[0] - xp.log(xp.maximum(score[0], STEEP)))[None], cells])
+    right = xp.concat([cells, (log[-1] - xp.log(xp.maximum(-score[-1], STEEP)))[None]])
+    below, above = _log_sums(left), _log_sums(right[::-1])[::-1]
+    return xp.exp(xp.minimum(below - log, NARROW)), xp.exp(xp.minimum(above - log, NARROW))
+
+
+def _log_sums(logs: AnyArray) -> AnyArray:
+    """Logarithms of cumulative sums over rows."""
+    if namespace(logs) is np:
+        return np.logaddexp.accumulate(logs, axis=0)
+    return jax.lax.cumlogsumexp(logs, axis=0)
 
 
 def _cells(mass: AnyArray, rise: AnyArray, step: AnyArray) -> AnyArray:
