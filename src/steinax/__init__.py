@@ -77,6 +77,7 @@ _HOMES = {  # in the order in which data flows
         "Estimate",
         "weigh",
         "predictive",
+        "cross_validate",
     ),
     "farm": (
         "estimate_many",

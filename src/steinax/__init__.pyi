@@ -89,6 +89,7 @@ from .estimation import (
     Estimate as Estimate,
     weigh as weigh,
     predictive as predictive,
+    cross_validate as cross_validate,
 )
 from .farm import (
     estimate_many as estimate_many,

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -69,6 +71,23 @@ class ControlVariate(eqx.Module):
             values = evaluate(self.family, self.state, self.params, x, score)
         return np.asarray(values).reshape(*draws.shape[:-1], -1)
 
+    def after(self, epoch: int) -> "ControlVariate":
+        """The control variate as it was after an epoch of training with `Stochastic(record=True)`.
+
+        Args:
+            epoch: from 1 to the number of epochs.
+        """
+        iterates = None if self.training is None else self.training.iterates
+        if iterates is None:
+            raise ValueError(
+                "the epochs of this control variate were not recorded: fit a Network with "
+                "solver=Stochastic(record=True), or a linear family with precondition=False too."
+            )
+        if not 1 <= epoch <= len(iterates[1]):
+            raise ValueError(f"epoch={epoch}: give a number from 1 to {len(iterates[1])}.")
+        params, intercept = jax.tree.map(lambda values: values[epoch - 1], iterates)
+        return replace(self, params=params, intercept=intercept)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file (NumPy's npz, without pickle); `load` reads it back."""
         Path(path).write_bytes(to_bytes(self))
@@ -96,10 +115,11 @@ def fit(
     objective: AbstractObjective | None = None,
     solver: AbstractSolver | None = None,
     key: Key | None = None,
+    standardise: bool = True,
 ) -> ControlVariate:
     r"""Fit a control variate to all draws of a sample.
 
-    Draws and scores are standardised first. Then
+    Draws and scores are standardised first, unless `standardise` is False. Then
 
     $$ \min_{c, \theta}\; J(f - \mathcal{L} u_\theta, c) + \lambda\, \Omega(\theta) $$
 
@@ -113,6 +133,8 @@ def fit(
         objective: $J$, `LeastSquares()` by default.
         solver: `Auto()` by default.
         key: for solvers that draw random numbers; a fixed one by default.
+        standardise: whether $u_\theta$ is a function of standardised coordinates, in which penalties and
+            length-scales have a meaning of their own, or of the draws as they are given.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
@@ -128,7 +150,7 @@ def fit(
     with precision(sample.dtype), progress("fitting the control variate"):
         solver = Auto() if solver is None else solver
         penalty = solver.penalty if penalty is None else penalty
-        problem, coordinates = prepare(wanted, sample, family, penalty, objective)
+        problem, coordinates = prepare(wanted, sample, family, penalty, objective, standardise)
         solution = solver.solve(problem, key)
         return ControlVariate(
             to_numpy(solution.family),

@@ -211,13 +211,75 @@ def test_network_diverges_for_no_seed(dim, smooth) -> None:
     assert max(one["exponential"] for one in found) < smooth, found
 
 
+class TestRecord:
+    """The paper's own way: all draws, no selection, and every epoch's iterate."""
+
+    def control(self, optimiser=None, **settings) -> sx.ControlVariate:
+        _, sample = _skewed(length=50, dim=2)
+        solver = sx.Stochastic(optimiser, precondition=False, record=True, **settings)
+        family = sx.Polynomial(1) + sx.Polynomial(2)
+        return sx.fit(SMOOTH, sample, family, solver=solver)
+
+    def test_the_last_iterate_is_kept_if_nothing_is_held_out(self) -> None:
+        """With descent for three epochs and ascent for three, the best iterate is not the last."""
+        _, sample = _skewed(length=50, dim=2)
+        turning = optax.sgd(lambda step: jnp.where(step < 75, 1e-3, -1e-3))
+        held, every = (
+            self.control(turning, hold_out=h, epochs=6, averaging=False) for h in (0.1, 0.0)
+        )
+        for control, kept in ((held, 1 + int(np.argmin(held.training.losses[0]))), (every, 6)):
+            iterate = control.after(kept)
+            np.testing.assert_array_equal(iterate.intercept, control.intercept)
+            np.testing.assert_array_equal(
+                iterate(sample.draws, sample.scores), control(sample.draws, sample.scores)
+            )
+        assert np.argmin(held.training.losses[0]) == np.argmin(every.training.losses[0]) == 2
+
+    @pytest.mark.parametrize(("hold_out", "count"), [(0.0, 200), (0.1, 180)])
+    def test_all_draws_are_trained_on_if_nothing_is_held_out(self, hold_out, count) -> None:
+        _, sample = _skewed(length=50, dim=2)
+        solver = sx.Stochastic(optax.sgd(1e-3), epochs=1, precondition=False, hold_out=hold_out)
+        control = sx.fit(SMOOTH, sample, sx.KernelTranslates(), solver=solver)
+        assert len(control.params) == count
+
+    def test_epochs_of_a_shorter_run_with_a_constant_rate_are_the_same(self) -> None:
+        _, sample = _skewed(length=50, dim=2)
+        long = self.control(optax.adam(1e-2), hold_out=0.0, epochs=4, averaging=False)
+        short = self.control(optax.adam(1e-2), hold_out=0.0, epochs=2, averaging=False)
+        assert len(long.training.iterates[1]) == 4
+        np.testing.assert_allclose(
+            long.after(2)(sample.draws, sample.scores),
+            short(sample.draws, sample.scores),
+            rtol=1e-10,
+        )
+
+    def test_refusals_say_what_to_do(self) -> None:
+        _, sample = _skewed(length=50, dim=2)
+        with pytest.raises(ValueError, match="record=True"):
+            sx.fit(SMOOTH, sample, sx.Polynomial(2)).after(1)
+        with pytest.raises(ValueError, match="from 1 to 2"):
+            self.control(optax.sgd(1e-3), epochs=2).after(0)
+
+
+def test_the_note_says_when_the_best_rate_is_the_highest() -> None:
+    _, sample = _skewed(length=50, dim=2)
+    solver = sx.Stochastic(precondition=False, rates=(1e-4, 1e-1), epochs=5)
+    note = sx.fit(SMOOTH, sample, sx.Polynomial(2), solver=solver).note
+    assert "a rate of 0.1, the highest of 2" in note
+    solver = sx.Stochastic(precondition=False, rates=(1e-1,), epochs=5)
+    assert sx.fit(SMOOTH, sample, sx.Polynomial(2), solver=solver).note.endswith("a rate of 0.1")
+
+
 @pytest.mark.parametrize(
     "settings, says",
     [
         ({"batch_size": 1}, "batches of 2 or more"),
         ({"epochs": 0}, "at least one epoch"),
-        ({"hold_out": 0.0}, "between 0 and 1"),
-        ({"hold_out": 1.0}, "between 0 and 1"),
+        ({"hold_out": -0.1}, "a fraction of the draws below 1"),
+        ({"hold_out": 1.0}, "a fraction of the draws below 1"),
+        ({"rates": ()}, "one or several positive numbers"),
+        ({"rates": (0.1, 0.0)}, "one or several positive numbers"),
+        ({"record": True, "train_hyperparameters": True}, "coefficients only"),
     ],
 )
 def test_wrong_setting_says_what_to_do(settings, says) -> None:

@@ -16,7 +16,7 @@ from ._result import (
     same_draws as same_draws,
     same_names as same_names,
 )
-from ._splits import AbstractSplit, CrossFit, HoldOut, InSample
+from ._splits import AbstractSplit, CrossFit, HoldOut, InSample, Validation, cross_validate
 from ._weighted_draws import Quantiles, Resampled, WeightedDraws, weigh
 
 __all__ = [
@@ -30,7 +30,9 @@ __all__ = [
     "Predictive",
     "Quantiles",
     "Resampled",
+    "Validation",
     "WeightedDraws",
+    "cross_validate",
     "estimate",
     "memory_plan",
     "predictive",

@@ -270,6 +270,7 @@ UNUSED = {
     "out. Stream.from_arrays(..., block=) makes the blocks smaller.",
     "threshold": "threshold is for draws in memory: give events as functions, such as lambda mu: mu > 0.5.",
     "key": "key is for solvers that draw random numbers, and a stream is fitted exactly: leave key out.",
+    "standardise": "a stream's coordinates are always standardised: leave standardise out, or give a Sample.",
 }
 
 
@@ -440,6 +441,7 @@ def estimate(
     objective: AbstractObjective | None = None,
     solver: AbstractSolver | None = None,
     key: Key | None = None,
+    standardise: bool = True,
     audit: AuditMode = "raise",
     memory: float | None = None,
     client: Any = None,
@@ -461,13 +463,14 @@ def estimate(
             some of their columns are needed.
         sample: the draws and scores, in memory or as a stream of blocks.
         family: the family of control variates; chosen from the draws by default (for a stream among
-            polynomials). `split`, `penalty`, `objective` and `solver` go with a given family.
+            polynomials). `split`, `penalty`, `objective`, `solver` and `standardise` go with a given family.
         threshold: estimate the probabilities that integrands exceed it, in place of their expectations.
         split: `CrossFit()` by default, or `HoldOut(fraction)` or `InSample()`.
         penalty: on the family's parameters, one for all terms or one for each.
         objective: `LeastSquares()` by default.
         solver: `Auto()` by default.
         key: for solvers that draw random numbers; a fixed one by default.
+        standardise: False for control variates in the coordinates of the draws as they are given.
         audit: what to do if the scores are not those of the draws (see `audit`): `"raise"`; `"warn"`;
             `"unadjusted"` for samplers without a Metropolis step, whose draws are expected to fail;
             or `"off"` to skip the audit.
@@ -488,11 +491,17 @@ def estimate(
     f = f if threshold is None or isinstance(sample, Stream) else exceeding(f, threshold)
     if isinstance(sample, Stream):
         working = Working(client, keep)
-        f = stream_integrands(f, solver, working, memory=memory, key=key, threshold=threshold)
+        unused = {
+            "memory": memory,
+            "key": key,
+            "threshold": threshold,
+            "standardise": not standardise,
+        }
+        f = stream_integrands(f, solver, working, **unused)
         return _from_stream(f, sample, family, split, penalty, objective, audit, working)
     if (client, keep) != (None, None):
         raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")
-    settings = split, penalty, objective, solver, key, memory
+    settings = split, penalty, objective, solver, standardise, key, memory
     if getattr(sample, "tried", ()) and not isinstance(f, Integrands):
         return _tried(f, sample, family, audit, *settings)
     return _from_sample(f, sample, family, audit, *settings)
@@ -524,13 +533,14 @@ def _from_sample(
     penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
     objective: AbstractObjective | None,
     solver: AbstractSolver | None,
+    standardise: bool,
     key: Key | None,
     memory: float | None,
 ) -> Estimate:
     columns = integrand_columns(f, sample, jumps=family is None)
     report = audited(sample, audit)
     if family is None:
-        _refuse(split, penalty, objective, solver)
+        _refuse(split, penalty, objective, solver, None if standardise else standardise)
         plan = plan_blocks(columns, sample, None, memory)
         return _completed(
             columns, plan, lambda wanted: _chosen(wanted, sample), sample, report, audit
@@ -540,7 +550,7 @@ def _from_sample(
     with precision(sample.dtype), progress("estimating"):
         penalty = solver.penalty if penalty is None else penalty
         unread = no_integrands(sample, columns.training is not None)
-        problem, _ = prepare(unread, sample, family, penalty, objective)
+        problem, _ = prepare(unread, sample, family, penalty, objective, standardise)
         plan = plan_blocks(columns, sample, problem, memory, solver)
         control = controller(problem, plan, split, sample.chains, solver, key)
         papers = references_of(problem.family, split) + solver.references_for(problem)
@@ -607,8 +617,8 @@ def _fitted(
 def _refuse(*given: object) -> None:
     if any(option is not None for option in given):
         raise ValueError(
-            "split, penalty, objective and solver go with a family: give one as the third argument, "
-            "such as Polynomial(2), or leave them out and all is chosen from the draws."
+            "split, penalty, objective, solver and standardise go with a family: give one as the third "
+            "argument, such as Polynomial(2), or leave them out and all is chosen from the draws."
         )
 
 

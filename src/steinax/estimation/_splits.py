@@ -1,21 +1,29 @@
-"""Splits of the draws: cross-fitting, holding out and in-sample fits."""
+"""Splits of the draws: cross-fitting, holding out and in-sample fits, and cross-validation."""
 
 import abc
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
 from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
 
+from .._numerics import precision
+from .._show import bare_table, counted, describe, plain_text, progress
 from .._types import AnyArray, Key
 from ..chains import linearised
+from ..data import Integrands, IntegrandSpec, Sample, integrands
+from ..families import AbstractFamily
+from ..objectives import AbstractObjective, AbstractPenalty
 from ..solvers import (
     AbstractSolver,
+    Auto,
     Folds,
     HeldOut,
     Problem,
     instability,
+    prepare,
     typical_share,
     with_training,
 )
@@ -183,3 +191,120 @@ def groups_of(folds: Folds) -> list[tuple[int, int]]:
     """Join neighbouring folds to at most `GROUPS` groups, and return where each starts and stops."""
     edges = np.linspace(0, len(folds), min(GROUPS, len(folds)) + 1).astype(int)
     return [(folds[i][0], folds[j - 1][1]) for i, j in pairwise(edges)]
+
+
+type Penalty = (
+    AbstractPenalty | Sequence[AbstractPenalty]
+)  # one for all terms of a family, or one for each
+SHOWN = 10  # candidates in a printed table
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What families and penalties leave of the variance of integrands, on draws they were not fitted to.
+
+    Attributes:
+        candidates: the pairs of a family and a penalty; None is the solver's own.
+        left: the variance of $f - g$ over that of $f$, (candidate, k).
+        names: of the integrands.
+
+    >>> from steinax import Polynomial
+    >>> candidates = tuple((Polynomial(degree), None) for degree in (1, 2))
+    >>> Validation(candidates, np.array([[0.5], [0.1]]), ("mu",)).best
+    1
+    """
+
+    candidates: tuple[tuple[AbstractFamily, Penalty | None], ...]
+    left: np.ndarray
+    names: tuple[str, ...]
+
+    @property
+    def best(self) -> int:
+        """The candidate that leaves least, in the geometric mean over integrands."""
+        return int(np.argmin(self._mean))
+
+    @property
+    def family(self) -> AbstractFamily:
+        """The best family."""
+        return self.candidates[self.best][0]
+
+    @property
+    def penalty(self) -> Penalty | None:
+        """The penalty that is best with it."""
+        return self.candidates[self.best][1]
+
+    @property
+    def _mean(self) -> np.ndarray:
+        return np.exp(np.log(np.maximum(self.left, np.finfo(float).tiny)).mean(axis=1))
+
+    def __str__(self) -> str:
+        table = bare_table()
+        for heading in ("family", "penalty", "left"):
+            table.add_column(heading, justify="right" if heading == "left" else "left")
+        for i in np.argsort(self._mean)[:SHOWN]:
+            family, penalty = self.candidates[i]
+            shown = "the solver's" if penalty is None else str(penalty)
+            table.add_row(describe(family), shown, f"{self._mean[i]:.2g}")
+        hidden = len(self.candidates) - SHOWN
+        more = f"and {hidden} more; " if hidden > 0 else ""
+        below = f"{more}left: of the variance, in the geometric mean over {counted(len(self.names), 'integrand')}"
+        return f"{plain_text(table, 100)}\n{below}"
+
+
+def cross_validate(
+    f: IntegrandSpec | Integrands,
+    sample: Sample,
+    families: AbstractFamily | Iterable[AbstractFamily],
+    *,
+    penalties: AbstractPenalty | Iterable[Penalty] | None = None,
+    folds: int | None = 5,
+    objective: AbstractObjective | None = None,
+    solver: AbstractSolver | None = None,
+    key: Key | None = None,
+    standardise: bool = True,
+) -> Validation:
+    r"""Compare families and penalties by the variance that they leave on draws they were not fitted to.
+
+    Each is fitted to all draws but a fold, and judged on that fold. It has that many draws less than it will
+    be fitted to in the end: if it has about as many coefficients as there are draws, use as many folds as
+    draws, which is hardly slower for linear families. In chains, though, a draw resembles its neighbours:
+    leave out longer stretches.
+
+    Args:
+        f: the integrands: a name, a function of one draw, an array, or a dict of these.
+        sample: the draws and scores.
+        families: one family or several, such as kernels of different length-scales.
+        penalties: to try with each family, each of them one for all terms or a tuple with one for each term;
+            the solver's own by default.
+        folds: the number of folds; None for those of `CrossFit()`.
+        objective: `LeastSquares()` by default.
+        solver: `Auto()` by default.
+        key: for solvers that draw random numbers; a fixed one by default.
+        standardise: as for `fit`.
+
+    >>> import numpy as np, steinax as sx
+    >>> x = np.random.default_rng(0).normal(size=(4, 50, 2))
+    >>> penalties = [sx.Ridge(strength) for strength in (1e-8, 1e-4, 1.0)]
+    >>> sample = sx.Sample(x, -x)
+    >>> found = sx.cross_validate(
+    ...     lambda x: x[0] * x[1], sample, sx.Polynomial(2), penalties=penalties
+    ... )
+    >>> found.penalty
+    Ridge(1e-08)
+    """
+    several = (families,) if isinstance(families, AbstractFamily) else tuple(families)
+    tried = (penalties,) if isinstance(penalties, AbstractPenalty) else tuple(penalties or (None,))
+    if not several:
+        raise ValueError("cross_validate: give one family at least, such as Polynomial(2).")
+    wanted, candidates = integrands(f, sample), tuple(product(several, tried))
+    solver, split = Auto() if solver is None else solver, CrossFit(folds)
+    left = []
+    with precision(sample.dtype), progress("cross-validating"):
+        for family, penalty in candidates:
+            own = solver.penalty if penalty is None else penalty
+            problem, _ = prepare(wanted, sample, family, own, objective, standardise)
+            held = split.control(problem, sample.chains, solver, key)
+            left.append(np.asarray(held.residual, np.float64).var(axis=0))
+    plain = linearised(np.asarray(wanted.values, np.float64), sample.weights).var(axis=(0, 1))
+    ratio = np.array(left) / np.where(plain > 0, plain, 1.0)
+    return Validation(candidates, np.where(np.isfinite(ratio), ratio, np.inf), wanted.names)

@@ -21,7 +21,7 @@ from ..data import (
     spread_of,
     stacked,
     stacked_weights,
-    standardise,
+    standardise as standardised_by,
 )
 from ..families import AbstractCoordinateFields, AbstractFamily, AbstractLinearFamily
 from ..kernels import resolve
@@ -158,6 +158,7 @@ class Training(eqx.Module):
         losses: on held-out draws after each epoch, (trial, epoch); NaN once training had stopped.
         rates: at the start of each epoch, (trial, epoch); None where the optimiser sets its own.
         chosen: the index of the learning rate with the least loss, whose best iterate was kept.
+        iterates: parameters and intercepts after each epoch at that rate, if they were recorded.
 
     >>> Training(np.array([[0.5, 0.4], [0.3, 0.6]]), None, np.array(1)).losses.shape
     (2, 2)
@@ -166,6 +167,7 @@ class Training(eqx.Module):
     losses: Float[AnyArray, "trial epoch"]
     rates: Float[AnyArray, "trial epoch"] | None
     chosen: AnyArray
+    iterates: PyTree = None
 
 
 class Solution(eqx.Module):
@@ -270,15 +272,19 @@ def prepare(
     family: AbstractFamily,
     penalty: AbstractPenalty | Sequence[AbstractPenalty] | None,
     objective: AbstractObjective | None,
+    standardise: bool = True,
 ) -> tuple[Problem, AffineMap]:
-    """Build the problem in standardised coordinates, with resolved hyper-parameters, and the coordinates."""
+    """Build the problem in standardised coordinates, with resolved hyper-parameters, and the coordinates.
+
+    Without `standardise` the coordinates are those of the draws, or of their space.
+    """
     if not isinstance(family, AbstractFamily):
         what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
         raise TypeError(f"the family is {what}: give one such as Polynomial(2), or a sum of them.")
     check_moves(sample)
     _check_domain(family, sample)
     objective = LeastSquares() if objective is None else objective
-    x, score, coordinates = _standardised(sample, family, wanted.training is not None)
+    x, score, coordinates = _coordinates(sample, family, wanted.training is not None, standardise)
     if sample.space is None:
         family = _placed(family, sample, coordinates)
     penalties = choose_penalties(penalty, family, len(x), sample.dim)
@@ -302,16 +308,18 @@ def _check_domain(family: AbstractFamily, sample: Sample) -> None:
             )
 
 
-def _standardised(
-    sample: Sample, family: AbstractFamily, training: bool
+def _coordinates(
+    sample: Sample, family: AbstractFamily, training: bool, standardise: bool
 ) -> tuple[AnyArray, AnyArray, AffineMap]:
-    """Stack the draws, and the training points if they are used, in standardised coordinates."""
+    """Stack the draws, and the training points if they are used, in standardised coordinates or as given."""
     x, score = stacked(sample, training)
-    if sample.space is None:
+    if sample.space is None and not standardise:
+        coordinates = AffineMap(np.zeros(sample.dim, x.dtype), np.ones(sample.dim, x.dtype))
+    elif sample.space is None:
         whiten, weights = spread_of(sample)
         if family.keeps_coordinates:  # scale each coordinate by itself
             whiten = False
-        coordinates = standardise(x if weights is None else x[: sample.size], whiten, weights)
+        coordinates = standardised_by(x if weights is None else x[: sample.size], whiten, weights)
     else:
         coordinates = AffineMap(*sample.space.coordinates(x))
     return *coordinates(x, score), coordinates

@@ -72,8 +72,14 @@ class Plan(NamedTuple):
     steps: int  # in an epoch
     epochs: int
     patience: int  # epochs without improvement on the held-out draws before training stops
-    decay: bool  # whether the rate decays to zero along a cosine
     averaging: bool  # whether the second half's iterates are averaged
+    rates: tuple[
+        float, ...
+    ]  # of Adam, which decay to zero along a cosine; none if the optimiser has its own
+    hold_out: (
+        float  # the fraction of draws on which the best iterate is chosen; 0 for the last iterate
+    )
+    record: bool  # whether the iterate of every epoch is kept
 
 
 class Trainable(eqx.Module):
@@ -111,7 +117,7 @@ class _Loop:
         batch = jax.random.randint(batch_key, (plan.batch_size,), 0, self.problem.x.shape[0])
         gradient = jax.grad(loss)(trainable, self.problem, self.problem, batch)
         updates, memory = plan.optimiser.update(gradient, memory, trainable)
-        decay = cosine(index / total) if plan.decay else 1.0
+        decay = cosine(index / total) if plan.rates else 1.0
         trainable = jax.tree.map(lambda p, u: p + self.rate * decay * u, trainable, updates)
         weight = 1 / jnp.maximum(index - total // 2 + 1, 1)
         mean = jax.tree.map(lambda m, p: m + weight * (p - m), mean, trainable)
@@ -121,7 +127,8 @@ class _Loop:
         """Take as many steps as there are batches, then compute the loss on the held-out draws."""
         stopped = carry[1].age >= self.plan.patience
         carry = jax.lax.cond(stopped, lambda c, _: c, self._run, carry, number)
-        return carry, (carry[1].loss, jnp.where(stopped, jnp.nan, carry[1].latest))
+        iterate = carry[0][2] if self.plan.record else None
+        return carry, (carry[1].loss, jnp.where(stopped, jnp.nan, carry[1].latest), iterate)
 
     def _run(self, carry: tuple, number: jax.Array) -> tuple:
         inner, best = carry
@@ -130,6 +137,8 @@ class _Loop:
         candidate = inner[2]
         held_out_loss = loss(candidate, self.problem, self.held_out, slice(None))
         better = held_out_loss < best.loss  # false for NaN
+        if not self.plan.hold_out:
+            better = jnp.ones((), bool)
         chosen = jax.tree.map(lambda a, b: jnp.where(better, a, b), candidate, best.trainable)
         age = jnp.where(better, 0, best.age + 1)
         return inner, _Best(chosen, jnp.where(better, held_out_loss, best.loss), age, held_out_loss)
@@ -143,8 +152,8 @@ def train(
     rate: jax.Array,
     key: Key,
     plan: Plan,
-) -> tuple[Trainable, jax.Array, jax.Array]:
-    """Train from `start`, and return the best iterate on the held-out draws and two losses by epoch.
+) -> tuple[Trainable, jax.Array, jax.Array, Trainable | None]:
+    """Train from `start`; return the best iterate on the held-out draws, two losses and iterates by epoch.
 
     The first is the loss of the best iterate so far, the second that of the iterate of the epoch. Once the
     loss has not improved for `patience` epochs, the remaining epochs do nothing and the second is NaN.
@@ -175,6 +184,7 @@ def loss(
 # Adam is run at all these rates, and the best on the held-out draws is kept. Short runs would not do: the
 # noise of a high rate after two epochs differs from that after 25.
 RATES = (1e-3, 3e-3, 1e-2)
+WATCHED = 0.1  # of the draws, on which losses are computed if none are held out
 
 
 @cache
@@ -185,61 +195,76 @@ def adam() -> Optimiser:
     return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(1.0, b2=0.99))
 
 
-def train_family(
-    problem: Problem, plan: Plan, hold_out: float, train_hyperparameters: bool, key: Key
-) -> Solution:
+def train_family(problem: Problem, plan: Plan, train_hyperparameters: bool, key: Key) -> Solution:
     """Train on the first draws, and keep the iterate with the least loss on the last draws.
 
-    Integrands are scaled to mean 0 and variance 1 first. The note names the optimiser.
+    If none are held out, train on all, and keep the last iterate. Integrands are scaled to mean 0 and
+    variance 1 first. The note names the optimiser.
     """
     centre, spread = jnp.mean(problem.f, axis=0), jnp.std(problem.f, axis=0)
     spread = jnp.where(spread > 0, spread, 1.0)
     family = problem.family if len(problem.family.terms) == 1 else Sum(problem.family.terms)
     unit = replace(problem, family=family, f=(problem.f - centre) / spread)
     n = problem.x.shape[0]
-    cut = n - max(1, round(hold_out * n))
-    fitted, watched = unit.take(np.arange(cut)), unit.take(np.arange(cut, n))
+    cut = n - max(1, round((plan.hold_out or WATCHED) * n))
+    fitted, watched = (
+        unit.take(np.arange(cut if plan.hold_out else n)),
+        unit.take(np.arange(cut, n)),
+    )
     init_key, train_key = jax.random.split(key)
     hyper = log_hyperparameters(family) if train_hyperparameters else None
     state = family.setup(fitted.x, fitted.score)
     params = family.init(state, fitted.x, problem.f.shape[1], init_key)
     start = Trainable(params, jnp.zeros_like(centre), hyper)
-    if plan.optimiser is adam():
-        best, history, training = _train_at_rates(fitted, watched, start, train_key, plan)
-        how = f"Adam at a rate of {RATES[int(training.chosen)]:.2g}"
-    else:
-        best, history, losses = train(fitted, watched, start, jnp.ones(()), train_key, plan)
-        training = Training(losses[None], None, jnp.zeros((), int))
-        how = "the given optimiser"
+    best, history, training, iterates = _train_at_rates(fitted, watched, start, train_key, plan)
     family = with_hyperparameters(family, best.log_hyper)
     state = family.setup(fitted.x, fitted.score)
-    params = best.params
-    if (
-        plan.optimiser is adam() and problem.objective.is_quadratic
-    ):  # shrinkage assumes squared errors
-        values = evaluate(family, state, params, watched.x, watched.score)
+    # shrinkage assumes squared errors
+    if plan.rates and plan.hold_out and problem.objective.is_quadratic:
+        values = evaluate(family, state, best.params, watched.x, watched.score)
         spread = spread * _share_to_keep(watched.f, values, watched.weights)
-    params = family.rescale(params, spread)
-    residual = problem.f - evaluate(family, state, params, problem.x, problem.score)
+
+    def finished(trainable: Trainable) -> tuple[PyTree, jax.Array]:
+        """The parameters for integrands in their own units, and the intercept."""
+        params = family.rescale(trainable.params, spread)
+        residual = problem.f - evaluate(family, state, params, problem.x, problem.score)
+        whole = jnp.concatenate(params) if isinstance(problem.family, LinearSum) else params
+        return whole, average(residual, problem.weights)
+
+    params, intercept = finished(best)
+    training = replace(training, iterates=iterates and jax.lax.map(finished, iterates))
     if isinstance(problem.family, LinearSum):
-        params, family = jnp.concatenate(params), LinearSum(family.terms)  # type: ignore[arg-type]
-    intercept = average(residual, problem.weights)
-    return Solution(family, state, params, intercept, how, history, training)
+        family = LinearSum(family.terms)  # type: ignore[arg-type]
+    return Solution(family, state, params, intercept, _how(plan, training), history, training)
+
+
+def _how(plan: Plan, training: Training) -> str:
+    """Name the optimiser; with several rates, also say whether a lower or a higher one may be better."""
+    if not plan.rates:
+        return "the given optimiser"
+    rate = plan.rates[int(training.chosen)]
+    ends = {min(plan.rates): "lowest", max(plan.rates): "highest"} if len(plan.rates) > 1 else {}
+    end = f", the {ends[rate]} of {len(plan.rates)}" if rate in ends else ""
+    return f"Adam at a rate of {rate:.2g}{end}"
 
 
 @eqx.filter_jit
 def _train_at_rates(
     fitted: Problem, watched: Problem, start: Trainable, key: Key, plan: Plan
-) -> tuple[Trainable, jax.Array, Training]:
-    """Train at all rates; return the best iterate on the held-out draws, its history, and all losses."""
-    rates = jnp.asarray(RATES)
-    iterates, history, losses = jax.vmap(
-        lambda rate: train(fitted, watched, start, rate, key, plan)
-    )(rates)
-    chosen = jnp.argmin(history[:, -1])
-    best = jax.tree.map(lambda leaf: leaf[chosen], iterates)
+) -> tuple[Trainable, jax.Array, Training, Trainable | None]:
+    """Train at all rates; return the best iterate, its history, all losses, and the iterates of its rate."""
+    rates = jnp.asarray(plan.rates or (1.0,))
+    if len(rates) == 1:  # not mapped, so that a run that has stopped costs nothing
+        found = train(fitted, watched, start, rates[0], key, plan)
+        found = jax.tree.map(lambda leaf: leaf[None], found)
+    else:
+        found = jax.vmap(lambda rate: train(fitted, watched, start, rate, key, plan))(rates)
+    _, history, losses, _ = found
+    chosen = jnp.nanargmin(history[:, -1])
+    best, history, _, iterates = jax.tree.map(lambda leaf: leaf[chosen], found)
     decayed = rates[:, None] * cosine(jnp.arange(plan.epochs) / plan.epochs)
-    return best, history[chosen], Training(losses, decayed, chosen)
+    training = Training(losses, decayed if plan.rates else None, chosen)
+    return best, history, training, iterates
 
 
 @jax.jit
@@ -548,8 +573,11 @@ class Stochastic(AbstractSolver):
             are trained, as in the paper.
         averaging: whether the second half's iterates are averaged, if an optimiser is given.
         hold_out: the fraction of draws, at the end, held out to choose the best iterate and when to stop.
+            With 0, all draws are trained on and the last iterate is kept, as in the paper.
         patience: epochs without improvement on those draws after which a given optimiser stops.
         train_hyperparameters: whether kernels' hyper-parameters are trained in the same run.
+        rates: the learning rates that Adam is run at.
+        record: whether the iterate of every epoch is kept, for `ControlVariate.after`.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -566,6 +594,8 @@ class Stochastic(AbstractSolver):
     hold_out: float = eqx.field(static=True, default=0.1)
     patience: int = eqx.field(static=True, default=10)
     train_hyperparameters: bool = eqx.field(static=True, default=False)
+    rates: tuple[float, ...] = eqx.field(static=True, default=RATES)
+    record: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
         if self.batch_size < 2 or self.epochs < 1:
@@ -573,8 +603,16 @@ class Stochastic(AbstractSolver):
                 f"Stochastic(batch_size={self.batch_size}, epochs={self.epochs}): use batches of 2 or "
                 "more, and at least one epoch."
             )
-        if not 0 < self.hold_out < 1:
-            raise ValueError(f"hold_out={self.hold_out}: it must lie between 0 and 1.")
+        if not 0 <= self.hold_out < 1:
+            raise ValueError(
+                f"hold_out={self.hold_out}: give 0, or a fraction of the draws below 1."
+            )
+        if not self.rates or not min(self.rates) > 0:
+            raise ValueError(f"rates={self.rates}: give one or several positive numbers.")
+        if self.record and self.train_hyperparameters:
+            raise ValueError(
+                "record=True keeps coefficients only: leave out train_hyperparameters, or record."
+            )
 
     def references_for(self, problem: Problem) -> tuple[str, ...]:
         return POINT_SAGA if self._whitens(problem) and self.optimiser is None else ()
@@ -595,10 +633,12 @@ class Stochastic(AbstractSolver):
             steps,
             self.epochs,
             self.epochs if is_adam else self.patience,  # a decaying rate improves late
-            decay=is_adam,
             averaging=self.averaging and not is_adam,
+            rates=self.rates if is_adam else (),
+            hold_out=self.hold_out,
+            record=self.record,
         )
-        solution = train_family(problem, plan, self.hold_out, self.train_hyperparameters, key)
+        solution = train_family(problem, plan, self.train_hyperparameters, key)
         note = f"stochastic: {self.epochs} epochs of batches of {self.batch_size}, {solution.note}"
         return replace(solution, note=note)
 
