@@ -247,7 +247,8 @@ class Validation:
             table.add_row(describe(family), shown, f"{self._mean[i]:.2g}")
         hidden = len(self.candidates) - SHOWN
         more = f"and {hidden} more; " if hidden > 0 else ""
-        below = f"{more}left: of the variance, in the geometric mean over {counted(len(self.names), 'integrand')}"
+        over = counted(len(self.names), "integrand")
+        below = f"{more}left: of the variance, in the geometric mean over {over}"
         return f"{plain_text(table, 100)}\n{below}"
 
 
