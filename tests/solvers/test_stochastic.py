@@ -261,6 +261,36 @@ class TestRecord:
             self.control(optax.sgd(1e-3), epochs=2).after(0)
 
 
+def _excess(rate) -> float:
+    """The exponent with which the empirical risk approaches that of the exact solve, from 8 to 64 epochs."""
+    x = np.random.default_rng(0).normal(size=(4, 100, 1))
+    sample, family, values = sx.Sample(x, -x), sx.Polynomial(2), np.exp(0.5 * x[..., 0])
+    exact = sx.fit({"f": values}, sample, family, penalty=sx.NoPenalty(), solver=sx.Exact())
+    solver = sx.Stochastic(
+        optax.sgd(rate), epochs=64, precondition=False, averaging=False, hold_out=0.0, record=True
+    )
+
+    def risk(control: sx.ControlVariate) -> float:
+        return float(np.var(values - control(x, -x)[..., 0]))
+
+    paths = []
+    for seed in range(8):
+        key = jax.random.key(seed)
+        control = sx.fit(
+            {"f": values}, sample, family, penalty=sx.NoPenalty(), solver=solver, key=key
+        )
+        paths.append([risk(control.after(epoch)) - risk(exact) for epoch in range(8, 65)])
+    steps = 50 * np.arange(8, 65)
+    return float(np.polyfit(np.log(50 + steps), np.log(np.mean(paths, axis=0)), 1)[0])
+
+
+@pytest.mark.slow
+def test_the_excess_risk_falls_like_one_over_the_steps() -> None:
+    """The paper's third proposition; with a constant learning rate it does not."""
+    assert _excess(lambda step: 2.0 / (50 + step)) < -0.85
+    assert _excess(0.02) > -0.4
+
+
 def test_the_note_says_when_the_best_rate_is_the_highest() -> None:
     _, sample = _skewed(length=50, dim=2)
     solver = sx.Stochastic(precondition=False, rates=(1e-4, 1e-1), epochs=5)
