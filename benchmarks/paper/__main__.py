@@ -1,8 +1,10 @@
 """`python -m benchmarks.paper NAME [--reps 20] [--quick]`, or `--all`: measure, then write the pages."""
 
 import argparse
+import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from .._markdown import about, origin, table
@@ -42,6 +44,8 @@ def reported(name: str, given: argparse.Namespace) -> Report:
     where = about("benchmarks.paper") | {"source": ", ".join(sorted({row.source for row in rows}))}
     page = "\n\n".join([report.page.strip(), claims_table(report.claims), origin(where)])
     (pages / f"{name}.md").write_text(page + "\n", encoding="utf-8")
+    raw = (json.dumps(asdict(row) | {"error": row.error.tolist()}) for row in rows)
+    (pages / f"{name}.jsonl").write_text("\n".join(raw) + "\n", encoding="utf-8")
     return report
 
 

@@ -53,7 +53,7 @@ def _picture(rows: Sequence[Row], sizes: list[int], path: Path) -> None:
             "linewidth": 2.5 if ours else 1.3,
         }
         error = np.array([mae(each) for each in mine])
-        left.errorbar(there, error[:, 0], np.nan_to_num(error[:, 1]), label=method, **style)
+        left.errorbar(there, error[:, 0], error[:, 1], label=method, **style)
         if method != PLAIN:
             right.plot(there, [seconds(each) for each in mine], **style)
     for axes, what in ((left, "mean absolute error"), (right, "CPU seconds, without tuning")):
@@ -79,20 +79,36 @@ def _table(rows: Sequence[Row], sizes: list[int]) -> str:
                     [
                         str(m),
                         method,
-                        f"{value:.2e} ± {error:.0e}",
+                        f"{value:.2e} ± {error:.0e}" if np.isfinite(error) else f"{value:.2e}",
+                        str(len(mine)),
                         f"{value / plain:.2f}",
                         figure(used),
                         figure(tuned) if tuned else "",
                     ]
                 )
-    head = ("m", "method", "mean absolute error", "over plain", "CPU s", "tuning, CPU s")
+    head = (
+        *("m", "method", "mean absolute error", "repetitions", "over plain", "CPU s"),
+        "tuning, CPU s",
+    )
     return table(head, body)
 
 
 def _ratio(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[float, float]:
-    """The ratio of two mean absolute errors, and its standard error."""
-    (a, da), (b, db) = mae(ours), mae(theirs)
-    return a / b, a / b * float(np.hypot(np.nan_to_num(da) / a, np.nan_to_num(db) / b))
+    """The ratio of two mean absolute errors over the same repetitions, and its standard error.
+
+    The error is missing, NaN, if there is only one.
+    """
+    theirs_by = {row.repetition: np.abs(row.error).mean() for row in theirs}
+    pairs = [
+        (np.abs(r.error).mean(), theirs_by[r.repetition]) for r in ours if r.repetition in theirs_by
+    ]
+    a, b = np.array(pairs).reshape(-1, 2).T
+    if len(a) == 0:
+        return float("nan"), float("nan")
+    ratio = float(a.mean() / b.mean())
+    if len(a) == 1:
+        return ratio, float("nan")
+    return ratio, float(np.std(a - ratio * b, ddof=1) / np.sqrt(len(a)) / b.mean())
 
 
 def _claims(rows: Sequence[Row], m: int) -> list[Claim]:

@@ -11,7 +11,7 @@ from ._chains import kept
 from ._experiment import Cell, Result
 from ._logistic_posterior import Regression, sampled
 from ._logistic_truth import truth
-from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN, Draws, measure_method
+from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN, Draws, Setting, measure_method
 
 CHAINS, TAKEN = 8, 4  # chains that are run, and those that a repetition takes
 EXACT = ("polynomial, exact", "kernel, exact", "polynomial + kernel, exact")
@@ -89,7 +89,7 @@ class Study:
 
     def measure(self, cell: Cell, repetition: int) -> Result:
         """One repetition, fitted to all its draws and averaged over them."""
-        result = measure_method(cell, repetition, self.draws)
+        result = measure_method(cell, repetition, self.draws, Setting(independent=False))
         found = self.chain(cell["length"])
         known = {
             "truth_error": float(found["truth_error"].mean()),

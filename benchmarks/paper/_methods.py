@@ -14,18 +14,22 @@ import steinax as sx
 from .._provenance import source
 from ._chains import kept_figures
 from ._experiment import Cell, Result
-from ._tuning import Hyper, cross_validated
+from ._tuning import Hyper, cross_validated, tuned_for_sgd
 
 PLAIN, NETWORK, AUTOMATIC = "plain Monte Carlo", "network", "automatic"
 # settings that hyper-parameters do not depend on
 NO_PROBLEM = ("method", "epochs", "repetitions", "objective")
+LITERAL = "SGD on all draws"  # with the last iterate, and errors by epoch on the way
 PILOTS = (1_000_000, 1_000_001)  # "repetitions" that hyper-parameters are chosen on, never reported
-SOLVERS: dict[str, Callable[[int], sx.solvers.AbstractSolver]] = {
-    "exact": lambda epochs: sx.Exact(),
-    # the coefficients themselves by Adam at three rates, the best kept: the paper's way
-    "SGD": lambda epochs: sx.Stochastic(epochs=epochs, precondition=False),
+SOLVERS: dict[str, Callable[[int, float], sx.solvers.AbstractSolver]] = {
+    "exact": lambda epochs, rate: sx.Exact(),
+    # the coefficients themselves by Adam, the best iterate on a tenth of the draws
+    "SGD": lambda epochs, rate: sx.Stochastic(epochs=epochs, precondition=False, rates=(rate,)),
+    LITERAL: lambda epochs, rate: sx.Stochastic(
+        epochs=epochs, precondition=False, rates=(rate,), hold_out=0.0, record=True
+    ),
     # ours: in round coordinates, with no noise in the end
-    "Point-SAGA": lambda epochs: sx.Stochastic(epochs=epochs),
+    "Point-SAGA": lambda epochs, rate: sx.Stochastic(epochs=epochs),
 }
 
 
@@ -49,11 +53,11 @@ class Draws:
         k = self.values.shape[-1]
         return sx.data.integrands({str(i): self.values[..., i] for i in range(k)}, self.sample)
 
-    def first(self, fraction: float) -> "Draws":
-        """The first part of every chain."""
-        cut = round(fraction * self.sample.length)
-        sample = sx.Sample(self.sample.draws[:, :cut], self.sample.scores[:, :cut])
-        return Draws(self.values[:, :cut], sample, self.truth)
+    def part(self, start: float, stop: float) -> "Draws":
+        """A part of every chain, from one fraction of it to another."""
+        at = slice(*(round(end * self.sample.length) for end in (start, stop)))
+        sample = sx.Sample(self.sample.draws[:, at], self.sample.scores[:, at])
+        return Draws(self.values[:, at], sample, self.truth)
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Setting:
         split: which draws are fitted to.
         epochs: of stochastic solvers, in batches of 8.
         objective: None for least squares.
+        independent: whether the draws are; if not, neighbours are left out together in cross-validation.
         network: the family of the method of that name; by default of the paper's size, with a smooth
             activation, for its ReLU under the second-order operator is biased.
     """
@@ -71,6 +76,7 @@ class Setting:
     split: sx.estimation.AbstractSplit = field(default_factory=sx.InSample)
     epochs: int = 25
     objective: sx.objectives.AbstractObjective | None = None
+    independent: bool = True
     network: sx.families.AbstractFamily = field(
         default_factory=lambda: sx.Network(20, 6, jax.nn.silu, operator=sx.ScalarLangevin())
     )
@@ -136,9 +142,17 @@ def measure_method(
         family, penalty, solver = setting.network, None, sx.Stochastic(epochs=setting.epochs)
         if method != NETWORK:
             which, _, how = method.rpartition(", ")
-            hyper, tuning = _tuned(cell, which, make, setting.split)
-            family, solver = FAMILIES[which](hyper), SOLVERS[how](setting.epochs)
-            penalty, extra = hyper.penalties(family, ridge=how == "SGD"), asdict(hyper)
+            by_sgd = how in ("SGD", LITERAL)
+            hyper, tuning = _tuned(cell, which, make, setting, by_sgd)
+            family, solver = FAMILIES[which](hyper), SOLVERS[how](setting.epochs, hyper.rate)
+            penalty, extra = hyper.penalties(family, ridge=by_sgd), asdict(hyper)
+            if how == LITERAL:
+                key = jax.random.key(repetition)
+                call = partial(_literal, draws, family, penalty, solver, setting, key)
+                start = time.process_time()
+                path = call()
+                extra["path"] = (path - draws.truth).tolist()
+                return Result(path[-1] - draws.truth, time.process_time() - start, tuning, extra)
         call = partial(
             call,
             family,
@@ -154,25 +168,66 @@ def measure_method(
     return Result(value - draws.truth, time.process_time() - start, tuning, extra)
 
 
+def _literal(
+    draws: Draws,
+    family: sx.families.AbstractFamily,
+    penalty: list[sx.objectives.AbstractPenalty],
+    solver: sx.solvers.AbstractSolver,
+    setting: Setting,
+    key: jax.Array,
+) -> np.ndarray:
+    """The estimate after every epoch, (epoch, k), on all draws or on those that are not fitted to."""
+    fitted = draws
+    if isinstance(setting.split, sx.HoldOut):
+        fitted, draws = (
+            draws.part(*ends) for ends in ((0, setting.split.fraction), (setting.split.fraction, 1))
+        )
+    control = sx.fit(
+        fitted.wanted,
+        fitted.sample,
+        family,
+        penalty=penalty,
+        solver=solver,
+        objective=setting.objective,
+        key=key,
+    )
+    each = (control.after(epoch + 1) for epoch in range(setting.epochs))
+    x, score = draws.sample.draws, draws.sample.scores
+    return np.array([(draws.values - one(x, score)).mean(axis=(0, 1)) for one in each])
+
+
 def _tuned(
-    cell: Cell, family: str, make: Callable[[Cell, int], Draws], split: sx.estimation.AbstractSplit
+    cell: Cell, family: str, make: Callable[[Cell, int], Draws], setting: Setting, by_sgd: bool
 ) -> tuple[Hyper, float]:
     """The hyper-parameters of a family on a problem, and the CPU seconds that finding them took."""
     given = {key: value for key, value in cell.items() if key not in NO_PROBLEM}
+    key = [make.__module__, family, given, repr(setting.split), source()]
+    length_scales = family != TWO_KERNELS
 
-    def search() -> dict[str, float]:
-        pilots = [make(cell, number) for number in PILOTS]
-        if isinstance(split, sx.HoldOut):
-            pilots = [pilot.first(split.fraction) for pilot in pilots]
-        start = time.process_time()
-        hyper = cross_validated(
-            FAMILIES[family],
-            [(pilot.wanted, pilot.sample) for pilot in pilots],
-            length_scales=family != TWO_KERNELS,
-        )
-        return asdict(hyper) | {"seconds": time.process_time() - start}
+    def found(key: list, search: Callable[[list], Hyper]) -> tuple[Hyper, float]:
+        def measured() -> dict[str, float]:
+            pilots = [make(cell, number) for number in PILOTS]
+            if isinstance(setting.split, sx.HoldOut):
+                pilots = [pilot.part(0, setting.split.fraction) for pilot in pilots]
+            start = time.process_time()
+            hyper = search([(pilot.wanted, pilot.sample) for pilot in pilots])
+            return asdict(hyper) | {"seconds": time.process_time() - start}
 
-    module = make.__module__
-    key = json.dumps([module, family, given, repr(split), source()], sort_keys=True)
-    found = kept_figures(key, search)
-    return Hyper(**{name: found[name] for name in asdict(Hyper())}), found["seconds"]
+        figures = kept_figures(json.dumps(key, sort_keys=True), measured)
+        return Hyper(**{name: figures[name] for name in asdict(Hyper())}), figures["seconds"]
+
+    exact, seconds = found(
+        key,
+        lambda pilots: cross_validated(
+            FAMILIES[family], pilots, length_scales, setting.independent
+        ),
+    )
+    if not by_sgd:
+        return exact, seconds
+    hyper, further = found(
+        [*key, "SGD", setting.epochs],
+        lambda pilots: tuned_for_sgd(
+            FAMILIES[family], pilots, exact, setting.epochs, length_scales
+        ),
+    )
+    return hyper, seconds + further

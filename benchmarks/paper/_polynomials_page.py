@@ -8,7 +8,7 @@ from ._experiment import Row
 from ._polynomials_picture import picture
 from ._polynomials_problem import Problem, problems
 from ._statistics import mae, seconds
-from ._tuning import DAMPINGS, LENGTH_SCALES, STRENGTHS
+from ._tuning import DAMPINGS, LENGTH_SCALES, RATES, STRENGTHS
 
 INTRODUCTION = """The integrand is the sum of d coordinates, of n independent draws from a standard
 Gaussian: x_1 + ... + x_d with n = 1000, as in the main text, and the sum of 1 - x_j with n = 4000 and
@@ -20,17 +20,24 @@ m = 2000 for kernels.
 The polynomial is of degree two. It has d (d + 3) / 2 coefficients, more than there are draws to fit to
 where d is 100 or more, and then it cannot find the integrand, although the integrand is in its span. The
 exact solve has as many unknowns as there are draws or coefficients, whichever are fewer. SGD is Adam on
-the coefficients in batches of 8, at three rates side by side. Hyper-parameters are chosen beforehand, by
-cross-validation on 1000 other draws (for polynomials with m = 5000, in fewer dimensions, so that the ratio
-of coefficients to draws is the same); their time is not counted. Times are of CPU, on one core, and include
-the average over the other half.
+the coefficients in batches of 8, on all m draws, and keeps the last iterate; errors and times are recorded
+on the way of one run, whose learning rate decays to zero at its end. Hyper-parameters are chosen
+beforehand, on two sets of at most 1000 other draws (for polynomials with m = 5000, in fewer dimensions, so
+that the ratio of coefficients to draws is the same): for the exact solve by leaving out one draw after the
+other, for SGD by SGD. Their time is not counted. Times are of CPU, on one core, and include the average
+over the other half.
 
 Point-SAGA is no test of a stochastic solver here. It whitens the coefficients by up to 1000 draws and starts
 from the solution in those coordinates: where m is at most 1000 that start is the exact solution before any
 step is taken, and so it agrees with the exact solve by construction, at any number of epochs. Where m is 2000
 or 5000 most of its accuracy may come from the start too. What is said below of stochastic solvers is said
 of SGD alone."""
-GRIDS = {"damping": DAMPINGS, "length_scale": LENGTH_SCALES, "strength": STRENGTHS}
+GRIDS = {
+    "damping": DAMPINGS,
+    "length_scale": LENGTH_SCALES,
+    "strength": STRENGTHS,
+    "rate": RATES,
+}
 
 
 def page(rows: Sequence[Row], folder: Path) -> str:
@@ -64,11 +71,16 @@ def _at_the_end(found: list[Problem]) -> str:
     """Which hyper-parameters are at an end of their grid, where others might be better."""
     said = []
     for one in found:
-        chosen = one.exact[0].extra
-        names = ["strength"] if one.family == "polynomial" else list(GRIDS)
-        ends = [f"{k} {chosen[k]:g}" for k in names if chosen[k] in (min(GRIDS[k]), max(GRIDS[k]))]
-        if ends:
-            said.append(f"{one}: {', '.join(ends)}")
+        sgd = next(iter(one.stochastic("SGD").values()))
+        for solver, rows in (("exact", one.exact), ("SGD", sgd)):
+            chosen = rows[0].extra
+            names = ["strength"] if one.family == "polynomial" else list(GRIDS)[:3]
+            names += ["rate"] if solver == "SGD" else []
+            ends = [
+                f"{k} {chosen[k]:g}" for k in names if chosen[k] in (min(GRIDS[k]), max(GRIDS[k]))
+            ]
+            if ends:
+                said.append(f"{one}, {solver}: {', '.join(ends)}")
     if not said:
         return "No hyper-parameter is at an end of its grid."
     return f"Hyper-parameters at an end of their grid, so perhaps not the best: {'; '.join(said)}."

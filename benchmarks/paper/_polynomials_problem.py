@@ -1,14 +1,16 @@
 """The problems of the experiment on polynomial integrands, and what was measured on each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
 
 from ._experiment import Row
-from ._methods import AUTOMATIC, PLAIN
+from ._methods import AUTOMATIC, LITERAL, PLAIN
 from ._statistics import mae, seconds, where
+
+SHOWN = (1, 2, 5, 10, 25)  # numbers of epochs
 
 
 def coefficients(dim: int) -> int:
@@ -56,7 +58,12 @@ class Problem:
         return where(self.rows, method=f"{self.family}, exact")
 
     def stochastic(self, solver: str) -> dict[int, list[Row]]:
-        """Of a stochastic solver, by the number of epochs, increasing."""
+        """Of a stochastic solver, by the number of epochs, increasing; of SGD on its way."""
+        if solver == "SGD":
+            whole = where(self.rows, method=f"{self.family}, {LITERAL}")
+            last = max((row.cell["epochs"] for row in whole), default=0)
+            shown = [epochs for epochs in SHOWN if epochs <= last]
+            return {epochs: [_after(row, epochs) for row in whole] for epochs in shown}
         mine = where(self.rows, method=f"{self.family}, {solver}")
         passes = sorted({row.cell["epochs"] for row in mine})
         return {epochs: where(mine, epochs=epochs) for epochs in passes}
@@ -80,6 +87,12 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.family} m = {self.fitted} d = {self.dim}"
+
+
+def _after(row: Row, epochs: int) -> Row:
+    """A run as it was after some of its epochs, which all take the same time."""
+    error = np.array(row.extra["path"][epochs - 1])
+    return replace(row, error=error, seconds=row.seconds * epochs / row.cell["epochs"])
 
 
 def problems(rows: Sequence[Row]) -> list[Problem]:

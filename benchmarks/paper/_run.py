@@ -12,7 +12,7 @@ import numpy as np
 
 from .._pinned import ONE_THREAD, pin
 from .._programs import keep_programs
-from .._provenance import provenance
+from .._provenance import provenance, source
 from ._experiment import Cell, Row, experiment
 
 KEPT_FIELDS = ("cell", "repetition", "seconds", "tuning", "extra", "source")
@@ -21,10 +21,11 @@ KEPT_FIELDS = ("cell", "repetition", "seconds", "tuning", "extra", "source")
 def run(
     name: str, cells: list[Cell], repetitions: int, results: Path, workers: int, quick: bool
 ) -> None:
-    """Measure what is not kept yet, each cell on one core with all its repetitions."""
+    """Measure what is not kept yet of this source, each cell on one core with all its repetitions."""
     path = _path(results, name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept = {_key(row.cell, row.repetition) for row in _rows(path)}
+    now = source()
+    kept = {_key(row.cell, row.repetition) for row in _rows(path) if row.source == now}
     tasks: list[tuple[Cell, list[int]]] = []
     for cell in cells:
         most = min(repetitions, cell.get("repetitions", repetitions))
@@ -46,7 +47,7 @@ def run(
 
 
 def kept_rows(name: str, cells: list[Cell], repetitions: int, results: Path) -> list[Row]:
-    """The rows of some cells that are kept, up to a number of repetitions, each of them once."""
+    """The rows of some cells that are kept, up to a number of repetitions, each as it was measured last."""
     wanted = {_key(cell, r) for cell in cells for r in range(repetitions)}
     found = {_key(row.cell, row.repetition): row for row in _rows(_path(results, name))}
     return [row for key, row in found.items() if key in wanted]

@@ -75,7 +75,7 @@ def measure(cell: Cell, repetition: int) -> Result:
         return Result([found.best - found.integral], 0.0, extra=extra)
     network = sx.Network(50, 2, jax.nn.silu, residual=True, operator=sx.ScalarLangevin())
     objective = sx.Variance() if cell.get("objective") == VARIANCE else None
-    setting = Setting(sx.InSample(), _epochs(cell), objective, network)
+    setting = Setting(sx.InSample(), _epochs(cell), objective, network=network)
     tuned_by = {key: cell[key] for key in ("d", "method", "widened") if key in cell}
     return measure_method(tuned_by, repetition, lambda _, number: draws(cell, number), setting)
 

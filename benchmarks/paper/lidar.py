@@ -62,7 +62,8 @@ def draws(cell: Cell, repetition: int) -> Draws:
 
 def measure(cell: Cell, repetition: int) -> Result:
     """One repetition; the checks of model and chain are kept with one of them."""
-    result = measure_method(cell, repetition, draws, Setting(sx.InSample(), cell.get("epochs", 25)))
+    setting = Setting(sx.InSample(), cell.get("epochs", 25), independent=False)
+    result = measure_method(cell, repetition, draws, setting)
     if cell["method"] == PLAIN and cell["m"] == cell["stretch"] and repetition == 0:
         return replace(result, extra=checks(cell["stretch"] * cell["stretches"]))
     return result

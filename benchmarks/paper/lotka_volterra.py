@@ -52,7 +52,7 @@ def draws(cell: Cell, repetition: int) -> Draws:
 
 def measure(cell: Cell, repetition: int) -> Result:
     """One repetition, half of its draws fitted to; plain averages bring what was checked along."""
-    result = measure_method(cell, repetition, draws, Setting(sx.HoldOut(0.5)))
+    result = measure_method(cell, repetition, draws, Setting(sx.HoldOut(0.5), independent=False))
     if cell["method"] != PLAIN:
         return result
     found = _sampled(cell["chains"])

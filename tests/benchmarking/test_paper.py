@@ -1,6 +1,7 @@
 """The paper's experiments: what they are made of, and the harness that runs them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,17 @@ from benchmarks.paper import __main__ as command, genz
 from benchmarks.paper._experiment import EXPERIMENTS, Claim, Row, experiment
 from benchmarks.paper._gaussian_processes_problem import Mixture, covariance
 from benchmarks.paper._genz_tables import Entry, best_of_paper, paper_tables
+from benchmarks.paper._logistic_page import _ratio as ratio_of
 from benchmarks.paper._logistic_truth import truth as logistic_truth
-from benchmarks.paper._methods import PLAIN
+from benchmarks.paper._methods import LITERAL, PLAIN, polynomial
+from benchmarks.paper._polynomials_problem import Problem
 from benchmarks.paper._run import kept_rows, run
 from benchmarks.paper._statistics import mae, where
+from benchmarks.paper._tuning import Hyper, tuned_for_sgd
 from benchmarks.problems import GENZ
 from scipy.integrate import nquad
+
+import steinax as sx
 
 CELL = {"integrand": "continuous", "d": 1, "a": 1.0, "method": PLAIN}
 
@@ -65,6 +71,62 @@ def test_results_are_kept_and_not_measured_twice(tmp_path):
     rows = kept_rows("genz", [CELL], 20, tmp_path)
     assert [row.repetition for row in rows] == [0, 1]
     assert rows[0].error[0] == genz.measure(CELL, 0).error[0]
+
+
+def test_a_rerun_with_another_source_refreshes_rows(tmp_path):
+    path, row = tmp_path / "genz.jsonl", genz.measure(CELL, 0)
+    line = {
+        "cell": CELL,
+        "repetition": 0,
+        "error": [9.0],
+        "seconds": 1.0,
+        "tuning": 0.0,
+        "extra": {},
+    }
+    path.write_text(json.dumps(line | {"source": "another"}) + "\n")
+    run("genz", [CELL], 1, tmp_path, 1, quick=True)
+    (found,) = kept_rows("genz", [CELL], 1, tmp_path)
+    assert found.error[0] == row.error[0]
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_ratio_is_of_the_same_repetitions_and_may_lack_an_error():
+    def rows(*errors: float, first: int = 0) -> list[Row]:
+        return [Row(CELL, first + i, np.array([e]), 0.0, 0.0, {}) for i, e in enumerate(errors)]
+
+    ratio, error = ratio_of(rows(1.0, 2.0, 3.0), rows(2.0, 4.0, first=1))
+    assert (ratio, error) == (pytest.approx(5 / 6), pytest.approx(1 / 9))
+    ratio, error = ratio_of(rows(1.0), rows(4.0, 100.0))
+    assert ratio == 0.25 and np.isnan(error)
+
+
+def test_sgd_is_shown_on_its_way():
+    method = f"polynomial, {LITERAL}"
+    cell = {"n": 1000, "d": 2, "method": method, "epochs": 10}
+    path = [[1.0 / (1 + epoch)] for epoch in range(10)]
+    row = Row(cell, 0, np.array(path[-1]), 5.0, 0.0, {"path": path})
+    by_epochs = Problem("polynomial", 1000, 2, [row]).stochastic("SGD")
+    assert list(by_epochs) == [1, 2, 5, 10]
+    assert by_epochs[5][0].error.tolist() == [0.2] and by_epochs[5][0].seconds == 2.5
+
+
+def test_sgd_has_hyper_parameters_of_its_own():
+    """From a penalty and a rate that are far too large."""
+    x = np.random.default_rng(0).normal(size=(1, 500, 4))
+    sample = sx.Sample(x, -x)
+    wanted = sx.data.integrands({"sum": x.sum(axis=-1)}, sample)
+    start = Hyper(strength=1.0, rate=1.0)
+    found = tuned_for_sgd(polynomial, [(wanted, sample)], start, epochs=5)
+    fresh = np.random.default_rng(1).normal(size=(1000, 4))
+
+    def left(hyper: Hyper) -> float:
+        solver = sx.Stochastic(epochs=5, precondition=False, rates=(hyper.rate,))
+        penalty = sx.Ridge(hyper.strength)
+        control = sx.fit(wanted, sample, polynomial(hyper), penalty=penalty, solver=solver)
+        return float(np.var(fresh.sum(axis=-1) - control(fresh, -fresh)[:, 0]))
+
+    for worse in (start, replace(found, rate=1.0), replace(found, strength=1.0)):
+        assert left(found) < left(worse) / 2
 
 
 def test_a_table_without_results_says_what_to_do(tmp_path):
