@@ -183,3 +183,41 @@ class TestObjectives:
 
 def _largest(tree) -> float:
     return max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(tree))
+
+
+class TestControlFunctional:
+    """With the kernel k_0 + sigma^2, against the paper's closed form in k_0 + sigma^2 itself."""
+
+    @pytest.mark.parametrize("sigma", [0.3, 2.0])
+    def test_equals_the_closed_form(self, sigma: float) -> None:
+        problem = _problem(KERNEL, NATIVE)
+        solution = sx.Exact(sigma=sigma).solve(problem)
+        gram = KERNEL.cross_gram(solution.state, problem.x, problem.score, problem.x, problem.score)
+        n = len(problem.x)
+        whole = gram + n * NATIVE.strength * np.eye(n) + sigma**2
+        weights = np.linalg.solve(whole, problem.f)
+        np.testing.assert_allclose(solution.intercept, sigma**2 * weights.sum(axis=0), rtol=AGREE)
+        g = evaluate(KERNEL, solution.state, solution.params, problem.x, problem.score)
+        np.testing.assert_allclose(g, gram @ weights, rtol=1e-6, atol=AGREE)
+
+    @pytest.mark.parametrize(
+        ("family", "penalty", "dual"),
+        [(KERNEL, NATIVE, True), (KERNEL, RIDGE, True), (sx.Polynomial(2), RIDGE, False)],
+    )
+    def test_folds_equal_refitting(self, family, penalty, dual: bool) -> None:
+        problem, solver = _problem(family, penalty), sx.Exact(dual, sigma=0.5)
+        folds = ((0, 40), (40, 80), (80, 120))
+        held = solver.crossfit(problem, folds)
+        expected = sx.solvers.AbstractSolver.crossfit(solver, problem, folds)
+        np.testing.assert_allclose(held.residual, expected.residual, rtol=1e-6, atol=AGREE)
+
+    def test_infinity_is_the_limit(self) -> None:
+        problem = _problem(KERNEL, NATIVE)
+        limit, far = _answers(sx.Exact(), problem), _answers(sx.Exact(sigma=1e5), problem)
+        np.testing.assert_allclose(far, limit, rtol=1e-6, atol=1e-6)
+
+    def test_refuses_what_has_no_meaning(self) -> None:
+        with pytest.raises(ValueError, match="positive"):
+            sx.Exact(sigma=0.0)
+        with pytest.raises(ValueError, match="0 terms have a penalty"):
+            sx.Exact(sigma=1.0).solve(_problem(sx.Polynomial(2), FREE))

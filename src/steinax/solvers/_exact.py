@@ -1,5 +1,6 @@
 """Exact least squares for linear families, with cross-fitting from one factorisation."""
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import cast
@@ -12,7 +13,7 @@ from .._numerics import cholesky, inverse_triangular, namespace, whitening
 from .._types import AnyArray, Key, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
 from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
-from ._base import AbstractSolver, Problem, Solution, linear_solution
+from ._base import AbstractSolver, Problem, Solution, Weights, linear_solution
 from ._regression import (
     LEVERAGE,
     Blocks,
@@ -232,6 +233,9 @@ class Exact(AbstractSolver):
 
     Args:
         dual: True or False to decide the form; by default the smaller one.
+        sigma: of a control functional with the kernel $k_0 + \sigma^2$, in units of the integrands: the
+            intercept $c$ has the penalty $\lambda c^2 / \sigma^2$, where $\lambda$ is that of the kernel.
+            Infinite by default: no penalty.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
@@ -240,11 +244,16 @@ class Exact(AbstractSolver):
     """
 
     dual: bool | None = eqx.field(static=True, default=None)
+    sigma: float = eqx.field(static=True, default=math.inf)
+
+    def __check_init__(self) -> None:
+        if not self.sigma > 0:
+            raise ValueError(f"sigma is {self.sigma}: it must be positive; math.inf is no penalty.")
 
     def solve(self, problem: Problem, key: Key | None = None) -> Solution:
         dual_form, note = self.plan(problem, problem.x.shape[0])
         terms = linear_terms(problem)
-        system = LinearSystem.of(terms, problem, dual_form)
+        system = LinearSystem.of(terms, problem, dual_form, self.sigma)
         intercept, coef = system.solve(problem.f)
         return linear_solution(problem, system.states, coef, intercept, note)
 
@@ -258,9 +267,9 @@ class Exact(AbstractSolver):
         dual_form, note = self.plan(problem, n - largest)
         if one_factorisation(problem):
             terms = linear_terms(problem, count=n - n / len(folds))
-            regression = LinearSystem.of(terms, problem, dual_form).regression
+            regression = LinearSystem.of(terms, problem, dual_form, self.sigma).regression
             return CrossFitted((regression,), folds, note, problem.draw)
-        regressions = (_without(problem, dual_form, fold) for fold in folds)
+        regressions = (_without(problem, dual_form, fold, self.sigma) for fold in folds)
         return CrossFitted(tuple(regressions), folds, note, problem.draw)
 
     def plan(self, problem: Problem, train: int) -> tuple[bool, str]:
@@ -315,21 +324,22 @@ class LinearSystem:
     points: tuple[AnyArray, AnyArray]
 
     @staticmethod
-    def of(terms: tuple[Term, ...], problem: Problem, dual_form: bool) -> "LinearSystem":
+    def of(
+        terms: tuple[Term, ...], problem: Problem, dual_form: bool, sigma: float = math.inf
+    ) -> "LinearSystem":
         """Build and factorise the system on the draws of a problem."""
         x, score = problem.x, problem.score
         if dual_form and not all(term.is_free for term in terms):
             free = _joined([t.family.feature_matrix(t.state, x, score) for t in terms if t.is_free])
             penalised = tuple(term for term in terms if not term.is_free)
-            regression = Regression(
-                free, kernel_of(penalised, x, score, x, score), weights=problem.weights
-            )
+            kernel = kernel_of(penalised, x, score, x, score)
+            regression = _regression(free, kernel, None, problem.weights, terms, sigma)
             return LinearSystem(regression, terms, None, (x, score))
         parts = tuple(term_columns(term, x, score) for term in terms)
         pairs = list(zip(terms, parts, strict=True))
         free = _joined([columns.matrix for term, columns in pairs if term.is_free])
         penalised = _joined([columns.matrix for term, columns in pairs if not term.is_free])
-        regression = Regression(free, features=penalised, weights=problem.weights)
+        regression = _regression(free, None, penalised, problem.weights, terms, sigma)
         return LinearSystem(regression, terms, parts, (x, score))
 
     @property
@@ -339,10 +349,11 @@ class LinearSystem:
 
     def solve(self, f: Values) -> tuple[AnyArray, AnyArray]:
         """Compute the intercepts (k,), and the coefficients of all terms one below the other (p, k)."""
-        fit = self.regression.solve(f)
+        fit = self.regression.solve(_all_rows(f, self.regression))
         if self.parts is None:
+            assert fit.kernel is not None
             return fit.intercept, gather_coefficients(
-                self.terms, *self.points, fit.columns, fit.kernel
+                self.terms, *self.points, fit.columns, fit.kernel[: len(f)]
             )
         blocks, offsets = [], {True: 0, False: 0}
         for term, columns in zip(self.terms, self.parts, strict=True):
@@ -356,7 +367,50 @@ def _joined(parts: list[AnyArray]) -> AnyArray | None:
     return namespace(*parts).concat(parts, axis=1) if parts else None
 
 
-def _without(problem: Problem, dual_form: bool, fold: tuple[int, int]) -> Regression:
+def _regression(
+    free: AnyArray | None,
+    kernel: AnyArray | None,
+    features: AnyArray | None,
+    weights: Weights,
+    terms: tuple[Term, ...],
+    sigma: float,
+) -> Regression:
+    r"""Build the regression, with a row below for a finite $\sigma$.
+
+    The penalty $\lambda c^2 / \sigma^2$ is the square of a row in which all is zero but the intercept.
+    """
+    if math.isinf(sigma):
+        return Regression(free, kernel, features, weights=weights)
+    strengths = [term.weight for term in terms if not term.is_free]
+    if len(strengths) != 1:
+        raise ValueError(
+            f"sigma={sigma:g} needs the penalty of one kernel, and {len(strengths)} terms have "
+            "a penalty: give one term NativeNorm or Ridge and the others NoPenalty."
+        )
+    xp = namespace(free, kernel, features)
+    given = next(array for array in (free, kernel, features) if array is not None)
+    ones = xp.ones(given.shape[0], dtype=given.dtype) if weights is None else weights
+    row = xp.reshape(xp.asarray(strengths[0] ** 0.5 / sigma, dtype=given.dtype), (1,))
+
+    def longer(matrix: AnyArray | None) -> AnyArray | None:
+        if matrix is None:
+            return None
+        return xp.concat([matrix, xp.zeros((1, matrix.shape[1]), dtype=matrix.dtype)])
+
+    if kernel is not None:
+        kernel = longer(xp.asarray(longer(kernel)).T)
+    return Regression(longer(free), kernel, longer(features), weights=xp.concat([ones, row]))
+
+
+def _all_rows(f: AnyArray, regression: Regression) -> AnyArray:
+    """The integrands, zero in the row that a finite sigma adds."""
+    if regression.basis.shape[0] == f.shape[0]:
+        return f
+    xp = namespace(f)
+    return xp.concat([f, xp.zeros((1, f.shape[1]), dtype=f.dtype)])
+
+
+def _without(problem: Problem, dual_form: bool, fold: tuple[int, int], sigma: float) -> Regression:
     """Build the regression whose terms are set up without one fold; the fold's rows come first."""
     start, stop = fold
     others = np.r_[0:start, stop : problem.x.shape[0]]
@@ -365,7 +419,7 @@ def _without(problem: Problem, dual_form: bool, fold: tuple[int, int]) -> Regres
     if has_mean_square(problem):  # a mean over the training draws
         terms = tuple(replace(t, back=term_columns(t, train.x, train.score).back) for t in terms)
     order = np.r_[start:stop, others]
-    return LinearSystem.of(terms, problem.take(order), dual_form).regression
+    return LinearSystem.of(terms, problem.take(order), dual_form, sigma).regression
 
 
 class Widened(Regression):
@@ -454,14 +508,18 @@ class CrossFitted:
 
     def leave_out(self, f: Values) -> HeldOut:
         """Compute the held-out residual of every draw, from the fit without its fold."""
+        whole = _all_rows(f, self.regressions[0])
+        draw = self.draw
+        if len(whole) > len(f):  # the row of sigma is no draw
+            draw = np.append(np.ones(len(f), bool) if draw is None else draw, False)
         if len(self.regressions) == 1:
-            held = self.regressions[0].leave_out(f, self.folds, draw=self.draw)
+            held = self.regressions[0].leave_out(whole, self.folds, draw=draw)
             return replace(held, note=self.note)
         held_out = []
         for fit, fold in zip(self.regressions, self.folds, strict=True):
-            order, first = self._order(fold), ((0, fold[1] - fold[0]),)
-            draw = None if self.draw is None else self.draw[order]
-            held_out.append(fit.leave_out(f[order], first, draw=draw))
+            order, first = self._order(fold, len(whole)), ((0, fold[1] - fold[0]),)
+            own = None if draw is None else draw[order]
+            held_out.append(fit.leave_out(whole[order], first, draw=own))
         xp = namespace(held_out[0].residual)
         residual, intercepts, variance = (
             xp.concat([getattr(fold_result, name) for fold_result in held_out], axis=0)
@@ -473,17 +531,17 @@ class CrossFitted:
         r"""The weights $w$ with which the mean of the residuals is $w^\top f$: (n,)."""
         if len(self.regressions) == 1:
             return self.regressions[0].averaging(self.folds)
-        n = self.folds[-1][1]
-        total, total_share = np.zeros(n), 0.0
+        rows = self.regressions[0].basis.shape[0]
+        total, total_share = np.zeros(rows), 0.0
         for fit, fold in zip(self.regressions, self.folds, strict=True):
             size = fold[1] - fold[0]
             share = size if fit.weights is None else float(np.sum(np.asarray(fit.weights)[:size]))
             fold_weights = np.asarray(fit.averaging(((0, size),)))
-            total[self._order(fold)] += share * fold_weights
+            total[self._order(fold, rows)] += share * fold_weights
             total_share += share
         return total / total_share
 
-    def _order(self, fold: tuple[int, int]) -> np.ndarray:
+    def _order(self, fold: tuple[int, int], rows: int) -> np.ndarray:
         """The indices of the rows of a fold, followed by all others."""
         start, stop = fold
-        return np.r_[start:stop, 0:start, stop : self.folds[-1][1]]
+        return np.r_[start:stop, 0:start, stop:rows]
