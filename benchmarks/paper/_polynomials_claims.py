@@ -108,14 +108,14 @@ def _near_enough(found: list[Problem]) -> Claim:
 def _advantage_grows(found: list[Problem]) -> Claim:
     """The time of five epochs over that of the exact solve, by dimension."""
     holds, said = [], []
-    for family, n in dict.fromkeys((one.family, one.n) for one in found):
-        mine = [one for one in found if (one.family, one.n) == (family, n)]
+    for family, m in dict.fromkeys((one.family, one.fitted) for one in found):
+        mine = [one for one in found if (one.family, one.fitted) == (family, m)]
         ratios = {one.dim: one.ratios(one.stochastic("SGD")[5])[1] for one in mine}
         if len(ratios) < 2:
             continue
         holds.append(ratios[max(ratios)] < ratios[min(ratios)])
         each = ", ".join(f"{ratio:.2f} (d = {dim})" for dim, ratio in sorted(ratios.items()))
-        said.append(f"{family} m = {n // 2}: {each}")
+        said.append(f"{family} m = {m}: {each}")
     statement = "the paper's: the advantage of SGD in time grows with the dimension"
     evidence = "time of 5 epochs over the exact solve's: " + "; ".join(said)
     return Claim(statement, bool(holds) and all(holds), evidence)

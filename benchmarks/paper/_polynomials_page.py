@@ -14,18 +14,18 @@ INTRODUCTION = """The integrand is the sum of d coordinates, of n independent dr
 Gaussian: x_1 + ... + x_d with n = 1000, as in the main text, and the sum of 1 - x_j with n = 4000 and
 10,000, as in the supplement. Control variates are fitted to half of the draws, m, and averaged over the
 other half; plain Monte Carlo and the automatic estimate have all n. The supplement speaks of a 90/10
-split of 10,000 draws and the main text of m = 5000 for the same experiment: here it is m = 5000, and
-m = 2000 for kernels.
+split of 10,000 draws and the main text of m = 5000 for the same experiment: both are here, m = 9000 and
+m = 5000, and m = 2000 for kernels.
 
 The polynomial is of degree two. It has d (d + 3) / 2 coefficients, more than there are draws to fit to
 where d is 100 or more, and then it cannot find the integrand, although the integrand is in its span. The
 exact solve has as many unknowns as there are draws or coefficients, whichever are fewer. SGD is Adam on
 the coefficients in batches of 8, on all m draws, and keeps the last iterate; errors and times are recorded
 on the way of one run, whose learning rate decays to zero at its end. Hyper-parameters are chosen
-beforehand, on two sets of at most 1000 other draws (for polynomials with m = 5000, in fewer dimensions, so
+beforehand, on two sets of at most 1000 other draws (for polynomials with n = 10,000, in fewer dimensions, so
 that the ratio of coefficients to draws is the same): for the exact solve by leaving out one draw after the
 other, for SGD by SGD. Their time is not counted. Times are of CPU, on one core, and include the average
-over the other half.
+over the other draws.
 
 Point-SAGA is no test of a stochastic solver here. It whitens the coefficients by up to 1000 draws and starts
 from the solution in those coordinates: where m is at most 1000 that start is the exact solution before any
@@ -46,7 +46,10 @@ def page(rows: Sequence[Row], folder: Path) -> str:
     parts = [INTRODUCTION]
     groups = {
         "main": ("n = 1000", [one for one in found if one.n == 1000]),
-        "supplement": ("more draws", [one for one in found if one.n != 1000]),
+        "supplement": (
+            "more draws, half of them fitted to",
+            [one for one in found if one.n != 1000 and one.train == 0.5],
+        ),
     }
     for name, (what, mine) in groups.items():
         if not mine:
@@ -60,7 +63,8 @@ def page(rows: Sequence[Row], folder: Path) -> str:
         for quantity in ("error", "time"):
             file = f"polynomials_{name}_{quantity}.png"
             picture(folder / file, panels, quantity == "time")
-            parts.append(f"![{quantity} against epochs, {what}]({file})")
+            against = "epochs" if quantity == "error" else "CPU seconds"
+            parts.append(f"![error against {against}, {what}]({file})")
     parts.append(_at_the_end(found))
     parts += ["### Mean absolute error", _table(found, _error, plain=True)]
     parts += ["### CPU seconds", _table(found, _seconds, plain=False)]

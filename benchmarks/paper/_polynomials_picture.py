@@ -1,6 +1,6 @@
-"""The paper's picture of polynomial integrands: errors, or times, against epochs."""
+"""The paper's picture of polynomial integrands: errors against epochs, or against CPU seconds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ LINES = {"exact solve": RED, "plain Monte Carlo": GREEN, "automatic": BLACK}
 
 
 def picture(path: Path, panels: Sequence[Sequence[Problem | None]], times: bool) -> None:
-    """A grid of panels, a row for each family, of errors or of times."""
+    """A grid of panels, a row for each family, of errors against epochs or against times."""
     plt = pyplot()
     height = 0.9 + 2.3 * len(panels)
     figure, axes = plt.subplots(
@@ -31,7 +31,7 @@ def picture(path: Path, panels: Sequence[Sequence[Problem | None]], times: bool)
             else:
                 _panel(axis, problem, times)
         there = next(j for j, problem in enumerate(line) if problem is not None)
-        axes[i, there].set_ylabel("CPU seconds" if times else "absolute error")
+        axes[i, there].set_ylabel("absolute error")
         axes[i, there].tick_params(labelleft=True)
     handles = {
         label: handle
@@ -45,12 +45,10 @@ def picture(path: Path, panels: Sequence[Sequence[Problem | None]], times: bool)
 
 
 def _panel(axis, problem: Problem, times: bool) -> None:
-    average: Callable[[Sequence[Row]], float] = seconds if times else lambda rows: mae(rows)[0]
     sgd, ours = problem.stochastic("SGD"), problem.stochastic("Point-SAGA")
-    repetitions = sorted({row.repetition for rows in sgd.values() for row in rows})
-    for repetition in repetitions:
+    for repetition in sorted({row.repetition for rows in sgd.values() for row in rows}):
         line = [
-            (epochs, row.seconds if times else abs(row.error[0]))
+            (row.seconds if times else epochs, abs(row.error[0]))
             for epochs, rows in sgd.items()
             for row in rows
             if row.repetition == repetition
@@ -58,18 +56,29 @@ def _panel(axis, problem: Problem, times: bool) -> None:
         x, y = np.array(line).T
         axis.plot(x, np.fmax(y, FLOOR), "--", color=BLUE, lw=0.5, alpha=0.6)
     for by_epochs, style, color, label in ((sgd, "o", BLUE, SGD), (ours, "D", ORANGE, OURS)):
-        y = [max(average(rows), FLOOR) for rows in by_epochs.values()]
-        axis.plot(list(by_epochs), y, style, color=color, ms=5, label=label)
-    lines = (problem.exact, [] if times else problem.plain, problem.automatic)
+        x = [seconds(rows) if times else epochs for epochs, rows in by_epochs.items()]
+        axis.plot(
+            x, [_mean(rows) for rows in by_epochs.values()], style, color=color, ms=5, label=label
+        )
+    lines = (problem.exact, problem.plain, problem.automatic)
     for (label, color), rows in zip(LINES.items(), lines, strict=True):
-        if rows:
+        if not rows:
+            continue
+        if times and label != "plain Monte Carlo":  # which takes no time to speak of
+            axis.plot(seconds(rows), _mean(rows), "s", color=color, ms=6, label=label)
+        else:
             style = "-." if label == "automatic" else "-"
-            axis.axhline(max(average(rows), FLOOR), color=color, ls=style, lw=1.5, label=label)
+            axis.axhline(_mean(rows), color=color, ls=style, lw=1.5, label=label)
     axis.set_xscale("log")
     axis.set_yscale("log")
-    axis.set_xlim(0.8, 32)
-    axis.set_xticks(TICKS, [str(tick) for tick in TICKS])
+    if not times:
+        axis.set_xlim(0.8, 32)
+        axis.set_xticks(TICKS, [str(tick) for tick in TICKS])
     axis.minorticks_off()
-    axis.set_xlabel("epochs")
+    axis.set_xlabel("CPU seconds" if times else "epochs")
     axis.set_title(f"{problem.family}, d = {problem.dim}, m = {problem.fitted}", fontsize=10)
     axis.grid(alpha=0.3)
+
+
+def _mean(rows: Sequence[Row]) -> float:
+    return max(mae(rows)[0], FLOOR)

@@ -20,17 +20,26 @@ def coefficients(dim: int) -> int:
 
 @dataclass(frozen=True)
 class Problem:
-    """A family of control variates on n draws in d dimensions, and the rows of that."""
+    """A family of control variates on n draws in d dimensions, and the rows of that.
+
+    Attributes:
+        family: polynomials or kernels.
+        n: draws.
+        dim: d.
+        train: the part of the draws that is fitted to.
+        rows: of these draws, with any family and part.
+    """
 
     family: str
     n: int
     dim: int
+    train: float
     rows: Sequence[Row]
 
     @property
     def fitted(self) -> int:
         """The draws that are fitted to, m."""
-        return self.n // 2
+        return round(self.train * self.n)
 
     @property
     def unknowns(self) -> int:
@@ -55,18 +64,24 @@ class Problem:
     @property
     def exact(self) -> list[Row]:
         """Of the exact solve."""
-        return where(self.rows, method=f"{self.family}, exact")
+        return self._of(f"{self.family}, exact")
 
     def stochastic(self, solver: str) -> dict[int, list[Row]]:
         """Of a stochastic solver, by the number of epochs, increasing; of SGD on its way."""
         if solver == "SGD":
-            whole = where(self.rows, method=f"{self.family}, {LITERAL}")
+            whole = self._of(f"{self.family}, {LITERAL}")
             last = max((row.cell["epochs"] for row in whole), default=0)
             shown = [epochs for epochs in SHOWN if epochs <= last]
             return {epochs: [_after(row, epochs) for row in whole] for epochs in shown}
-        mine = where(self.rows, method=f"{self.family}, {solver}")
+        mine = self._of(f"{self.family}, {solver}")
         passes = sorted({row.cell["epochs"] for row in mine})
         return {epochs: where(mine, epochs=epochs) for epochs in passes}
+
+    def _of(self, method: str) -> list[Row]:
+        """The rows of a method that is fitted to this part of the draws."""
+        return [
+            r for r in where(self.rows, method=method) if r.cell.get("train", 0.5) == self.train
+        ]
 
     def distances(self, rows: Sequence[Row]) -> np.ndarray:
         """How far estimates are from the exact solve's on the same draws, one of each repetition."""
@@ -90,9 +105,10 @@ class Problem:
 
 
 def _after(row: Row, epochs: int) -> Row:
-    """A run as it was after some of its epochs, which all take the same time."""
-    error = np.array(row.extra["path"][epochs - 1])
-    return replace(row, error=error, seconds=row.seconds * epochs / row.cell["epochs"])
+    """A run as it was after some of its epochs, which all take the same time, and an average."""
+    error, averaging = np.array(row.extra["path"][epochs - 1]), row.extra["averaging"]
+    fit = (row.seconds - averaging) * epochs / row.cell["epochs"]
+    return replace(row, error=error, seconds=fit + averaging)
 
 
 def problems(rows: Sequence[Row]) -> list[Problem]:
@@ -101,6 +117,10 @@ def problems(rows: Sequence[Row]) -> list[Problem]:
     for row in rows:
         family, _, solver = row.cell["method"].rpartition(", ")
         if solver == "exact":
-            found.add((family == "kernel", family, row.cell["n"], row.cell["d"]))
-    made = [Problem(family, n, dim, where(rows, n=n, d=dim)) for _, family, n, dim in sorted(found)]
+            part = row.cell.get("train", 0.5)
+            found.add((family == "kernel", family, part, row.cell["n"], row.cell["d"]))
+    made = [
+        Problem(family, n, dim, part, where(rows, n=n, d=dim))
+        for _, family, part, n, dim in sorted(found)
+    ]
     return [one for one in made if len(one.stochastic("SGD")) > 1]

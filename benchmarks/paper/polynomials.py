@@ -23,11 +23,14 @@ def cells(quick: bool) -> list[Cell]:
         return _cells(1000, 10, BOTH, 25, (25,), automatic=True)
     return [
         # the longest first, so that no core waits for them in the end
+        *_cells(10_000, 100, POLYNOMIAL, 10, (), train=0.9),
         *_cells(10_000, 100, POLYNOMIAL, 10, ()),
         *_cells(1000, 300, POLYNOMIAL, 10, (), automatic=True),
         *_cells(1000, 100, BOTH, 25, (5,), automatic=True),
         *_cells(4000, 100, KERNEL, 10, (5,)),
         *_cells(4000, 10, KERNEL, 10, (5,)),
+        *_cells(10_000, 30, POLYNOMIAL, 25, (), train=0.9),
+        *_cells(10_000, 10, POLYNOMIAL, 25, (), train=0.9),
         *_cells(10_000, 30, POLYNOMIAL, 25, (5, 25)),
         *_cells(10_000, 10, POLYNOMIAL, 25, (5, 25), automatic=True),
         *_cells(1000, 30, BOTH, 25, (1, 5, 25), automatic=True),
@@ -42,15 +45,19 @@ def _cells(
     sgd: int,
     point_saga: tuple[int, ...],
     automatic: bool = False,
+    train: float = 0.5,
 ) -> list[Cell]:
     """Plain draws, the exact solve, SGD with its path, and Point-SAGA at some numbers of epochs."""
     problem = {"n": n, "d": dim}
+    part = problem | ({} if train == 0.5 else {"train": train})
     found: list[Cell] = []
     for family in families:
-        found.append(problem | {"method": f"{family}, exact"})
-        found.append(problem | {"method": f"{family}, {LITERAL}", "epochs": sgd})
+        found.append(part | {"method": f"{family}, exact"})
+        found.append(part | {"method": f"{family}, {LITERAL}", "epochs": sgd})
         for epochs in point_saga:
-            found.append(problem | {"method": f"{family}, Point-SAGA", "epochs": epochs})
+            found.append(part | {"method": f"{family}, Point-SAGA", "epochs": epochs})
+    if train != 0.5:
+        return found
     if automatic:
         found.append(problem | {"method": AUTOMATIC})
     return [*found, problem | {"method": PLAIN}]
@@ -61,7 +68,7 @@ def draws(cell: Cell, repetition: int) -> Draws:
     n, dim = cell["n"], cell["d"]
     if repetition in PILOTS and n > PILOT:
         if cell["method"].startswith("polynomial"):
-            dim = _reduced(dim, PILOT / n)
+            dim = _reduced(dim, PILOT / n)  # the same for both splits
         n = PILOT
     x = np.random.default_rng([21, repetition, dim]).normal(size=(1, n, dim))
     main = cell["n"] == 1000
@@ -76,8 +83,8 @@ def _reduced(dim: int, part: float) -> int:
 
 
 def measure(cell: Cell, repetition: int) -> Result:
-    """One repetition, fitted to half of the draws."""
-    setting = Setting(sx.HoldOut(0.5), cell.get("epochs", 25))
+    """One repetition, fitted to half of the draws, or to nine tenths."""
+    setting = Setting(sx.HoldOut(cell.get("train", 0.5)), cell.get("epochs", 25))
     return measure_method(cell, repetition, draws, setting)
 
 

@@ -104,10 +104,10 @@ def test_sgd_is_shown_on_its_way():
     method = f"polynomial, {LITERAL}"
     cell = {"n": 1000, "d": 2, "method": method, "epochs": 10}
     path = [[1.0 / (1 + epoch)] for epoch in range(10)]
-    row = Row(cell, 0, np.array(path[-1]), 5.0, 0.0, {"path": path})
-    by_epochs = Problem("polynomial", 1000, 2, [row]).stochastic("SGD")
+    row = Row(cell, 0, np.array(path[-1]), 5.5, 0.0, {"path": path, "averaging": 0.5})
+    by_epochs = Problem("polynomial", 1000, 2, 0.5, [row]).stochastic("SGD")
     assert list(by_epochs) == [1, 2, 5, 10]
-    assert by_epochs[5][0].error.tolist() == [0.2] and by_epochs[5][0].seconds == 2.5
+    assert by_epochs[5][0].error.tolist() == [0.2] and by_epochs[5][0].seconds == 3.0
 
 
 def test_sgd_has_hyper_parameters_of_its_own():
