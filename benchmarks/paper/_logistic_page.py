@@ -18,8 +18,16 @@ PAPERS = (*EXACT, *(one for one in STOCHASTIC if one.endswith("SGD")), NETWORK)
 SIGNIFICANT, SURE = 2.0, 3.0  # standard errors of a ratio
 
 
-def page(name: str, dim: int, rows: list[Row], folder: Path) -> Report:
-    """A picture as the paper's, a table of all figures, and claims at the largest m up to 1000."""
+def page(name: str, dim: int, rows: list[Row], folder: Path, tuned: str) -> Report:
+    """A picture as the paper's, a table of all figures, and claims at the largest m up to 1000.
+
+    Args:
+        name: of the experiment.
+        dim: the number of coefficients.
+        rows: all that was measured.
+        folder: for the picture.
+        tuned: on which draws hyper-parameters are chosen.
+    """
     sizes = sorted({row.cell["m"] for row in rows})
     m = max(size for size in sizes if size <= LARGE)
     _picture(rows, sizes, folder / f"{name}_errors.png")
@@ -30,7 +38,8 @@ def page(name: str, dim: int, rows: list[Row], folder: Path) -> Report:
         "sample (m = n), with least squares and 25 epochs in batches of 8. The truth is the average over "
         "all draws of f - g, with control variates made for these integrands and cross-fitted; its "
         f"standard error is {about['truth_error']:.1e} on average, and the plain average of all draws "
-        f"differs from it by {about['truth_shift']:.1e}.",
+        f"differs from it by {about['truth_shift']:.1e}. Hyper-parameters are chosen on two further "
+        f"subsets, of {tuned}.",
         f"![mean absolute error and CPU time against m]({name}_errors.png)",
         _table(rows, sizes),
     ]

@@ -36,6 +36,8 @@ class Study:
         length: of each chain.
         warm_up: of each chain.
         left_out: whether a method is not run at a size.
+        pilots: the most draws that the hyper-parameters of a method are chosen on.
+        repetitions: the most of a cell.
     """
 
     name: str
@@ -44,11 +46,14 @@ class Study:
     length: tuple[int, int]
     warm_up: tuple[int, int]
     left_out: Callable[[str, int, bool], bool] = lambda method, m, quick: False
+    pilots: Callable[[str], int] = lambda method: 1000
+    repetitions: int = 20
 
     def cells(self, quick: bool) -> list[Cell]:
         """Every method at every size."""
+        most = {"repetitions": self.repetitions} if self.repetitions < 20 else {}
         return [
-            {"m": m, "method": method, "length": self.length[quick]}
+            {"m": m, "method": method, "length": self.length[quick]} | most
             for m in self.sizes[quick]
             for method in METHODS
             if not self.left_out(method, m, quick)
@@ -89,7 +94,13 @@ class Study:
 
     def measure(self, cell: Cell, repetition: int) -> Result:
         """One repetition, fitted to all its draws and averaged over them."""
-        result = measure_method(cell, repetition, self.draws, Setting(independent=False))
+        tuned_by = cell | {"m": min(cell["m"], self.pilots(cell["method"]))}
+        result = measure_method(
+            tuned_by,
+            repetition,
+            lambda given, number: self.draws(given if number in PILOTS else cell, number),
+            Setting(independent=False),
+        )
         found = self.chain(cell["length"])
         known = {
             "truth_error": float(found["truth_error"].mean()),

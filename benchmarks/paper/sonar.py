@@ -19,4 +19,4 @@ cells, measure, prepare = STUDY.cells, STUDY.measure, STUDY.prepare
 
 def report(rows: list[Row], folder: Path) -> Report:
     """Errors and times against m, and what the paper says of them."""
-    return page("sonar", 61, rows, folder)
+    return page("sonar", 61, rows, folder, "m draws each")
