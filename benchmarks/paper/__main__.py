@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--quick", action="store_true", help="small sizes, few repetitions")
     made.add_argument("--reps", type=int, help="repetitions of each cell: 20, or 2 if quick")
     made.add_argument("--out", type=Path, help="folder of pages: docs/paper, or none if quick")
-    made.add_argument("--results", type=Path, default=folder(), help="where results are kept")
+    made.add_argument("--results", type=Path, help="where results are kept")
     made.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="0: what is kept")
     return made
 
@@ -63,6 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not names or set(names) - set(EXPERIMENTS):
         made.error(f"give names of experiments ({', '.join(EXPERIMENTS)}), or --all.")
     given.reps = given.reps or (QUICK_REPETITIONS if given.quick else 20)
+    given.results = given.results or (folder() / "quick" if given.quick else folder())
     given.out = given.out or (None if given.quick else ROOT / "docs" / "paper")
     os.environ[KEPT] = str(given.results.resolve())
     failed = 0

@@ -14,13 +14,14 @@ import steinax as sx
 from .._provenance import source
 from ._chains import kept_figures
 from ._experiment import Cell, Result
-from ._tuning import Hyper, cross_validated, tuned_for_sgd
+from ._tuning import RATES, Hyper, cross_validated, tuned_for_sgd
 
 PLAIN, NETWORK, AUTOMATIC = "plain Monte Carlo", "network", "automatic"
 # settings that hyper-parameters do not depend on
 NO_PROBLEM = ("method", "epochs", "repetitions", "objective")
 LITERAL = "SGD on all draws"  # with the last iterate, and errors by epoch on the way
 PILOTS = (1_000_000, 1_000_001)  # "repetitions" that hyper-parameters are chosen on, never reported
+WHOLE = (2_000_000, 2_000_001)  # those that SGD's rate is chosen on where the pilots are smaller
 SOLVERS: dict[str, Callable[[int, float], sx.solvers.AbstractSolver]] = {
     "exact": lambda epochs, rate: sx.Exact(),
     # the coefficients themselves by Adam, the best iterate on a tenth of the draws
@@ -69,6 +70,8 @@ class Setting:
         epochs: of stochastic solvers, in batches of 8.
         objective: None for least squares.
         independent: whether the draws are; if not, neighbours are left out together in cross-validation.
+        reduced: whether the pilots are fewer draws than are fitted to, or in fewer dimensions. SGD's rate is
+            then chosen on as many as are fitted to.
         network: the family of the method of that name; by default of the paper's size, with a smooth
             activation, for its ReLU under the second-order operator is biased.
     """
@@ -77,6 +80,7 @@ class Setting:
     epochs: int = 25
     objective: sx.objectives.AbstractObjective | None = None
     independent: bool = True
+    reduced: bool = False
     network: sx.families.AbstractFamily = field(
         default_factory=lambda: sx.Network(20, 6, jax.nn.silu, operator=sx.ScalarLangevin())
     )
@@ -208,13 +212,16 @@ def _tuned(
     key = [make.__module__, family, given, repr(setting.split), source()]
     length_scales = family != TWO_KERNELS
 
+    def given_to_fit(numbers: tuple[int, ...]) -> list[tuple[sx.data.Integrands, sx.Sample]]:
+        pilots = [make(cell, number) for number in numbers]
+        if isinstance(setting.split, sx.HoldOut):
+            pilots = [pilot.part(0, setting.split.fraction) for pilot in pilots]
+        return [(pilot.wanted, pilot.sample) for pilot in pilots]
+
     def found(key: list, search: Callable[[list], Hyper]) -> tuple[Hyper, float]:
         def measured() -> dict[str, float]:
-            pilots = [make(cell, number) for number in PILOTS]
-            if isinstance(setting.split, sx.HoldOut):
-                pilots = [pilot.part(0, setting.split.fraction) for pilot in pilots]
-            start = time.process_time()
-            hyper = search([(pilot.wanted, pilot.sample) for pilot in pilots])
+            pilots, start = given_to_fit(PILOTS), time.process_time()
+            hyper = search(pilots)
             return asdict(hyper) | {"seconds": time.process_time() - start}
 
         figures = kept_figures(json.dumps(key, sort_keys=True), measured)
@@ -229,9 +236,14 @@ def _tuned(
     if not by_sgd:
         return exact, seconds
     hyper, further = found(
-        [*key, "SGD", setting.epochs],
+        [*key, "SGD", setting.epochs, len(RATES), setting.reduced],
         lambda pilots: tuned_for_sgd(
-            FAMILIES[family], pilots, exact, setting.epochs, length_scales
+            FAMILIES[family],
+            pilots,
+            exact,
+            setting.epochs,
+            length_scales,
+            whole=given_to_fit(WHOLE) if setting.reduced else [],
         ),
     )
     return hyper, seconds + further

@@ -24,8 +24,9 @@ the coefficients in batches of 8, on all m draws, and keeps the last iterate; er
 on the way of one run, whose learning rate decays to zero at its end. Hyper-parameters are chosen
 beforehand, on two sets of at most 1000 other draws (for polynomials with n = 10,000, in fewer dimensions, so
 that the ratio of coefficients to draws is the same): for the exact solve by leaving out one draw after the
-other, for SGD by SGD. Their time is not counted. Times are of CPU, on one core, and include the average
-over the other draws.
+other, for SGD by SGD. Where those draws are fewer than are fitted to, SGD's learning rate is then chosen on
+two sets of as many, in as many dimensions. Their time is not counted. Times are of CPU, on one core, and
+include the average over the other draws.
 
 Point-SAGA is no test of a stochastic solver here. It whitens the coefficients by up to 1000 draws and starts
 from the solution in those coordinates: where m is at most 1000 that start is the exact solution before any

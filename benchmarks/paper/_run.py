@@ -14,6 +14,7 @@ from .._pinned import ONE_THREAD, pin
 from .._programs import keep_programs
 from .._provenance import provenance, source
 from ._experiment import Cell, Row, experiment
+from ._tuning import coarse
 
 KEPT_FIELDS = ("cell", "repetition", "seconds", "tuning", "extra", "source")
 
@@ -70,6 +71,8 @@ def _measure(name: str, cell: Cell, repetitions: list[int], path: str, quick: bo
     a quick run, whose times nobody reads.
     """
     measure, about = experiment(name).measure, provenance()
+    if quick:
+        coarse()
     if "repetitions" not in cell and not quick:
         measure(cell, repetitions[0])
     parent = multiprocessing.parent_process()

@@ -12,7 +12,8 @@ FITTED = 0.8  # of the draws, if SGD is tuned; it is judged on the others
 DAMPINGS = (1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1.0, 1e-1, 1e-2)  # the grid of the supplement
 LENGTH_SCALES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of the median heuristic's
 STRENGTHS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4)
-RATES = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # of Adam
+RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # of Adam
+EVERY = {"value": 1}  # which values of the grids but the rates are tried: see `coarse`
 type Make = Callable[["Hyper"], sx.families.AbstractFamily]
 type Pilot = tuple[sx.data.Integrands, sx.Sample]
 
@@ -72,7 +73,12 @@ def cross_validated(
 
 
 def tuned_for_sgd(
-    make: Make, pilots: Sequence[Pilot], start: Hyper, epochs: int, length_scales: bool = True
+    make: Make,
+    pilots: Sequence[Pilot],
+    start: Hyper,
+    epochs: int,
+    length_scales: bool = True,
+    whole: Sequence[Pilot] = (),
 ) -> Hyper:
     """The hyper-parameters and the learning rate of least held-out variance of SGD itself.
 
@@ -82,13 +88,15 @@ def tuned_for_sgd(
         start: those of the exact solve, from which the search starts.
         epochs: of SGD.
         length_scales: as for `cross_validated`.
+        whole: draws to choose the rate on in the end, where the pilots are fewer or in fewer dimensions than
+            what is fitted to later.
     """
     rates: dict[Hyper, float] = {}
     solver = sx.Stochastic(epochs=epochs, precondition=False, rates=RATES)
 
-    def left(hyper: Hyper) -> float:
+    def left(hyper: Hyper, given: Sequence[Pilot] = pilots) -> float:
         family, total, chosen = make(hyper), 0.0, []
-        for wanted, sample in pilots:
+        for wanted, sample in given:
             cut = round(FITTED * sample.length)
             values = np.asarray(wanted.values)
             part = sx.Sample(sample.draws[:, :cut], sample.scores[:, :cut])
@@ -104,7 +112,14 @@ def tuned_for_sgd(
 
     grids = dict(reversed(_grids(make, length_scales).items()))  # the penalty first
     best = _swept(start, grids, left, 1)
+    if whole:
+        left(best, whole)  # for the rate
     return replace(best, rate=min(RATES, key=lambda rate: abs(np.log(rate / rates[best]))))
+
+
+def coarse() -> None:
+    """Try every fourth value of the grids from now on, in this process: for a quick run."""
+    EVERY["value"] = 4
 
 
 def _grids(make: Make, length_scales: bool) -> dict[str, tuple[float, ...]]:
@@ -113,7 +128,7 @@ def _grids(make: Make, length_scales: bool) -> dict[str, tuple[float, ...]]:
     if any(isinstance(term, sx.KernelTranslates) for term in make(Hyper()).terms):
         scales = {"length_scale": LENGTH_SCALES} if length_scales else {}
         grids = scales | {"damping": DAMPINGS} | grids
-    return grids
+    return {name: grid[:: EVERY["value"]] for name, grid in grids.items()}
 
 
 def _swept(

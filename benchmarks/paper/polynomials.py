@@ -84,7 +84,8 @@ def _reduced(dim: int, part: float) -> int:
 
 def measure(cell: Cell, repetition: int) -> Result:
     """One repetition, fitted to half of the draws, or to nine tenths."""
-    setting = Setting(sx.HoldOut(cell.get("train", 0.5)), cell.get("epochs", 25))
+    split, reduced = sx.HoldOut(cell.get("train", 0.5)), cell["n"] > PILOT
+    setting = Setting(split, cell.get("epochs", 25), reduced=reduced)
     return measure_method(cell, repetition, draws, setting)
 
 
