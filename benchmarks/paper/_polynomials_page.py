@@ -18,8 +18,8 @@ split of 10,000 draws and the main text of m = 5000 for the same experiment: bot
 m = 5000, and m = 2000 for kernels.
 
 The polynomial is of degree two. It has d (d + 3) / 2 coefficients. Where these are more than the draws that
-are fitted to (d of 100 or more, but not with m = 9000), it cannot find the integrand, although it spans it. The
-exact solve has as many unknowns as there are draws or coefficients, whichever are fewer. SGD is Adam on
+are fitted to (d of 100 or more, but not with m = 9000), it cannot find the integrand, although it spans it.
+The exact solve has as many unknowns as there are draws or coefficients, whichever are fewer. SGD is Adam on
 the coefficients in batches of 8, on all m draws, and keeps the last iterate; errors and times are recorded
 on the way of one run, whose learning rate decays to zero at its end. Hyper-parameters are chosen
 beforehand, on two sets of at most 1000 other draws (for polynomials with n = 10,000, in fewer dimensions, so
