@@ -7,11 +7,10 @@ import numpy as np
 
 from .._pictures import pyplot
 from ._experiment import Row
-from ._polynomials_problem import Problem
+from ._polynomials_problem import SHOWN, Problem
 from ._statistics import mae, seconds
 
 FLOOR = 1e-16  # of errors, on a logarithmic axis
-TICKS = (1, 2, 5, 10, 25)
 BLUE, RED, GREEN, ORANGE, BLACK = "tab:blue", "tab:red", "tab:green", "tab:orange", "black"
 SGD, OURS = "SGD: realizations and mean", "Point-SAGA (starts at a solution)"
 LINES = {"exact solve": RED, "plain Monte Carlo": GREEN, "automatic": BLACK}
@@ -73,7 +72,7 @@ def _panel(axis, problem: Problem, times: bool) -> None:
     axis.set_yscale("log")
     if not times:
         axis.set_xlim(0.8, 32)
-        axis.set_xticks(TICKS, [str(tick) for tick in TICKS])
+        axis.set_xticks(SHOWN, [str(epochs) for epochs in SHOWN])
     axis.minorticks_off()
     axis.set_xlabel("CPU seconds" if times else "epochs")
     axis.set_title(f"{problem.family}, d = {problem.dim}, m = {problem.fitted}", fontsize=10)

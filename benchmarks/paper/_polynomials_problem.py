@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from ._experiment import Row
+from ._experiment import Cell, Row
 from ._methods import AUTOMATIC, LITERAL, PLAIN
 from ._statistics import mae, seconds, where
 
@@ -16,6 +16,11 @@ SHOWN = (1, 2, 5, 10, 25)  # numbers of epochs
 def coefficients(dim: int) -> int:
     """Of a polynomial of degree two in so many dimensions, without a constant."""
     return comb(dim + 2, 2) - 1
+
+
+def part_fitted(cell: Cell) -> float:
+    """The part of the draws that control variates are fitted to."""
+    return cell.get("train", 0.5)
 
 
 @dataclass(frozen=True)
@@ -79,9 +84,7 @@ class Problem:
 
     def _of(self, method: str) -> list[Row]:
         """The rows of a method that is fitted to this part of the draws."""
-        return [
-            r for r in where(self.rows, method=method) if r.cell.get("train", 0.5) == self.train
-        ]
+        return [r for r in where(self.rows, method=method) if part_fitted(r.cell) == self.train]
 
     def distances(self, rows: Sequence[Row]) -> np.ndarray:
         """How far estimates are from the exact solve's on the same draws, one of each repetition."""
@@ -117,7 +120,7 @@ def problems(rows: Sequence[Row]) -> list[Problem]:
     for row in rows:
         family, _, solver = row.cell["method"].rpartition(", ")
         if solver == "exact":
-            part = row.cell.get("train", 0.5)
+            part = part_fitted(row.cell)
             found.add((family == "kernel", family, part, row.cell["n"], row.cell["d"]))
     made = [
         Problem(family, n, dim, part, where(rows, n=n, d=dim))

@@ -100,9 +100,9 @@ def tuned_for_sgd(
             cut = round(FITTED * sample.length)
             values = np.asarray(wanted.values)
             part = sx.Sample(sample.draws[:, :cut], sample.scores[:, :cut])
-            given = {name: values[:, :cut, i] for i, name in enumerate(wanted.names)}
+            fitted = {name: values[:, :cut, i] for i, name in enumerate(wanted.names)}
             penalty = hyper.penalties(family, ridge=True)
-            control = sx.fit(given, part, family, penalty=penalty, solver=solver)
+            control = sx.fit(fitted, part, family, penalty=penalty, solver=solver)
             rest = values[:, cut:] - control(sample.draws[:, cut:], sample.scores[:, cut:])
             total += _mean_log(rest.var(axis=(0, 1)) / values.var(axis=(0, 1)))
             assert control.training is not None

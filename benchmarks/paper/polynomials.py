@@ -10,7 +10,7 @@ from ._experiment import Cell, Report, Result, Row
 from ._methods import AUTOMATIC, LITERAL, PILOTS, PLAIN, Draws, Setting, measure_method
 from ._polynomials_claims import claims
 from ._polynomials_page import page
-from ._polynomials_problem import coefficients
+from ._polynomials_problem import coefficients, part_fitted
 
 PILOT = 1000  # draws that hyper-parameters are chosen on, at most
 POLYNOMIAL, KERNEL = ("polynomial",), ("kernel",)
@@ -84,7 +84,7 @@ def _reduced(dim: int, part: float) -> int:
 
 def measure(cell: Cell, repetition: int) -> Result:
     """One repetition, fitted to half of the draws, or to nine tenths."""
-    split, reduced = sx.HoldOut(cell.get("train", 0.5)), cell["n"] > PILOT
+    split, reduced = sx.HoldOut(part_fitted(cell)), cell["n"] > PILOT
     setting = Setting(split, cell.get("epochs", 25), reduced=reduced)
     return measure_method(cell, repetition, draws, setting)
 
