@@ -46,7 +46,8 @@ What the paper leaves open, and what is done here:
   noise of {JITTER**0.5:.0e}.
 - The network is a residual one of two hidden layers of 50 with a smooth activation: the paper's ReLU is
   biased under the second-order operator. It takes most of the time and is run on fewer problems.
-- Hyper-parameters are chosen once for each d, by cross-validation on two sets of 500 other draws.
+- Hyper-parameters are chosen once for each m and d, on two sets of m other draws, of 500 if m is larger;
+  then SGD's learning rate is chosen on two sets of m draws.
 - *{BEST}* is the floor: the expected error of the best weighted mean of f(x_1), ..., f(x_n) with weights
   that sum to one, which takes the true covariance (Bayesian quadrature with an unknown constant mean).
   Control variates that are linear in f are such means, so in expectation none has less mean square error."""

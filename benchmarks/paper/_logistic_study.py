@@ -11,7 +11,7 @@ from ._chains import kept
 from ._experiment import Cell, Result
 from ._logistic_posterior import Regression, sampled
 from ._logistic_truth import truth
-from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN, Draws, Setting, measure_method
+from ._methods import AUTOMATIC, NETWORK, PILOTS, PLAIN, WHOLE, Draws, Setting, measure_method
 
 CHAINS, TAKEN = 8, 4  # chains that are run, and those that a repetition takes
 EXACT = ("polynomial, exact", "kernel, exact", "polynomial + kernel, exact")
@@ -83,6 +83,8 @@ class Study:
         subsets = halves * (cell["length"] // each)
         if repetition in PILOTS:
             which = subsets - 1 - PILOTS.index(repetition)
+        elif repetition in WHOLE:  # they contain the pilots' draws
+            which = subsets - 1 - WHOLE.index(repetition)
         elif repetition < subsets - len(PILOTS):
             which = repetition
         else:
@@ -94,12 +96,13 @@ class Study:
 
     def measure(self, cell: Cell, repetition: int) -> Result:
         """One repetition, fitted to all its draws and averaged over them."""
-        tuned_by = cell | {"m": min(cell["m"], self.pilots(cell["method"]))}
+        pilots = min(cell["m"], self.pilots(cell["method"]))
+        tuned_by = cell | {"m": pilots}
         result = measure_method(
             tuned_by,
             repetition,
             lambda given, number: self.draws(given if number in PILOTS else cell, number),
-            Setting(independent=False),
+            Setting(independent=False, reduced=cell["m"] if cell["m"] > pilots else 0),
         )
         found = self.chain(cell["length"])
         known = {

@@ -14,7 +14,7 @@ import steinax as sx
 from .._provenance import source
 from ._chains import kept_figures
 from ._experiment import Cell, Result
-from ._tuning import RATES, Hyper, cross_validated, tuned_for_sgd
+from ._tuning import RATES, Hyper, cross_validated, tuned_for_sgd, with_rate_for
 
 PLAIN, NETWORK, AUTOMATIC = "plain Monte Carlo", "network", "automatic"
 # settings that hyper-parameters do not depend on
@@ -70,8 +70,8 @@ class Setting:
         epochs: of stochastic solvers, in batches of 8.
         objective: None for least squares.
         independent: whether the draws are; if not, neighbours are left out together in cross-validation.
-        reduced: whether the pilots are fewer draws than are fitted to, or in fewer dimensions. SGD's rate is
-            then chosen on as many as are fitted to.
+        reduced: the number of draws, if the pilots are fewer or in fewer dimensions. SGD's rate is then
+            chosen on as many.
         network: the family of the method of that name; by default of the paper's size, with a smooth
             activation, for its ReLU under the second-order operator is biased.
     """
@@ -80,7 +80,7 @@ class Setting:
     epochs: int = 25
     objective: sx.objectives.AbstractObjective | None = None
     independent: bool = True
-    reduced: bool = False
+    reduced: int = 0
     network: sx.families.AbstractFamily = field(
         default_factory=lambda: sx.Network(20, 6, jax.nn.silu, operator=sx.ScalarLangevin())
     )
@@ -218,32 +218,30 @@ def _tuned(
             pilots = [pilot.part(0, setting.split.fraction) for pilot in pilots]
         return [(pilot.wanted, pilot.sample) for pilot in pilots]
 
-    def found(key: list, search: Callable[[list], Hyper]) -> tuple[Hyper, float]:
+    def found(
+        key: list, search: Callable[[list], Hyper], numbers: tuple[int, ...] = PILOTS
+    ) -> tuple[Hyper, float]:
         def measured() -> dict[str, float]:
-            pilots, start = given_to_fit(PILOTS), time.process_time()
-            hyper = search(pilots)
+            given, start = given_to_fit(numbers), time.process_time()
+            hyper = search(given)
             return asdict(hyper) | {"seconds": time.process_time() - start}
 
         figures = kept_figures(json.dumps(key, sort_keys=True), measured)
         return Hyper(**{name: figures[name] for name in asdict(Hyper())}), figures["seconds"]
 
+    made, epochs = FAMILIES[family], setting.epochs
     exact, seconds = found(
-        key,
-        lambda pilots: cross_validated(
-            FAMILIES[family], pilots, length_scales, setting.independent
-        ),
+        key, lambda pilots: cross_validated(made, pilots, length_scales, setting.independent)
     )
     if not by_sgd:
         return exact, seconds
+    key += ["SGD", epochs, len(RATES)]
     hyper, further = found(
-        [*key, "SGD", setting.epochs, len(RATES), setting.reduced],
-        lambda pilots: tuned_for_sgd(
-            FAMILIES[family],
-            pilots,
-            exact,
-            setting.epochs,
-            length_scales,
-            whole=given_to_fit(WHOLE) if setting.reduced else [],
-        ),
+        key, lambda pilots: tuned_for_sgd(made, pilots, exact, epochs, length_scales)
     )
-    return hyper, seconds + further
+    if not setting.reduced:
+        return hyper, seconds + further
+    final, last = found(
+        [*key, setting.reduced], lambda whole: with_rate_for(made, whole, hyper, epochs), WHOLE
+    )
+    return final, seconds + further + last

@@ -78,7 +78,6 @@ def tuned_for_sgd(
     start: Hyper,
     epochs: int,
     length_scales: bool = True,
-    whole: Sequence[Pilot] = (),
 ) -> Hyper:
     """The hyper-parameters and the learning rate of least held-out variance of SGD itself.
 
@@ -88,33 +87,52 @@ def tuned_for_sgd(
         start: those of the exact solve, from which the search starts.
         epochs: of SGD.
         length_scales: as for `cross_validated`.
-        whole: draws to choose the rate on in the end, where the pilots are fewer or in fewer dimensions than
-            what is fitted to later.
     """
     rates: dict[Hyper, float] = {}
-    solver = sx.Stochastic(epochs=epochs, precondition=False, rates=RATES)
 
-    def left(hyper: Hyper, given: Sequence[Pilot] = pilots) -> float:
-        family, total, chosen = make(hyper), 0.0, []
-        for wanted, sample in given:
-            cut = round(FITTED * sample.length)
-            values = np.asarray(wanted.values)
-            part = sx.Sample(sample.draws[:, :cut], sample.scores[:, :cut])
-            fitted = {name: values[:, :cut, i] for i, name in enumerate(wanted.names)}
-            penalty = hyper.penalties(family, ridge=True)
-            control = sx.fit(fitted, part, family, penalty=penalty, solver=solver)
-            rest = values[:, cut:] - control(sample.draws[:, cut:], sample.scores[:, cut:])
-            total += _mean_log(rest.var(axis=(0, 1)) / values.var(axis=(0, 1)))
-            assert control.training is not None
-            chosen.append(RATES[int(control.training.chosen)])
-        rates[hyper] = float(np.exp(np.mean(np.log(chosen))))
-        return total
+    def left(hyper: Hyper) -> float:
+        remaining, rates[hyper] = _by_sgd(make(hyper), hyper, pilots, epochs, RATES)
+        return remaining
 
     grids = dict(reversed(_grids(make, length_scales).items()))  # the penalty first
     best = _swept(start, grids, left, 1)
-    if whole:
-        left(best, whole)  # for the rate
-    return replace(best, rate=min(RATES, key=lambda rate: abs(np.log(rate / rates[best]))))
+    return replace(best, rate=rates[best])
+
+
+def with_rate_for(make: Make, whole: Sequence[Pilot], hyper: Hyper, epochs: int) -> Hyper:
+    """The same hyper-parameters with the rate of least held-out variance on other draws.
+
+    A rate does not carry over from pilots that are fewer, or in fewer dimensions, than what is fitted to
+    later: tried are rates from a tenth of theirs to three times theirs.
+    """
+    place = RATES.index(hyper.rate)
+    rates = RATES[max(place - 2, 0) : place + 2]
+    return replace(hyper, rate=_by_sgd(make(hyper), hyper, whole, epochs, rates)[1])
+
+
+def _by_sgd(
+    family: sx.families.AbstractFamily,
+    hyper: Hyper,
+    given: Sequence[Pilot],
+    epochs: int,
+    rates: tuple[float, ...],
+) -> tuple[float, float]:
+    """The sum over draws of what SGD leaves on a fifth of them, and the best of the rates."""
+    solver = sx.Stochastic(epochs=epochs, precondition=False, rates=rates)
+    total, chosen = 0.0, []
+    for wanted, sample in given:
+        cut = round(FITTED * sample.length)
+        values = np.asarray(wanted.values)
+        part = sx.Sample(sample.draws[:, :cut], sample.scores[:, :cut])
+        fitted = {name: values[:, :cut, i] for i, name in enumerate(wanted.names)}
+        penalty = hyper.penalties(family, ridge=True)
+        control = sx.fit(fitted, part, family, penalty=penalty, solver=solver)
+        residual = values[:, cut:] - control(sample.draws[:, cut:], sample.scores[:, cut:])
+        total += _mean_log(residual.var(axis=(0, 1)) / values.var(axis=(0, 1)))
+        assert control.training is not None
+        chosen.append(rates[int(control.training.chosen)])
+    mean = float(np.mean(np.log(chosen)))
+    return total, min(rates, key=lambda rate: abs(np.log(rate) - mean))
 
 
 def coarse() -> None:

@@ -17,7 +17,7 @@ SIZES, DIMENSIONS, SIZE = (100, 200, 500, 1000), (1, 2, 5, 10, 20), 500
 LARGE = 2000  # draws, for the times only
 LINEAR = ("polynomial, exact", "polynomial, SGD", "kernel, exact", "kernel, SGD")
 NETWORKS = ((100, 1), (200, 1), (500, 1), (500, 5), (500, 20))  # they take the most time by far
-PILOT = 500  # draws that hyper-parameters are chosen on, for every m
+PILOT = 500  # draws that hyper-parameters are chosen on, at most
 
 
 def cells(quick: bool) -> list[Cell]:
@@ -61,8 +61,7 @@ def problem(cell: Cell, repetition: int) -> tuple[np.ndarray, np.ndarray, Realis
 
 def draws(cell: Cell, repetition: int) -> Draws:
     """What a method is given, or what its hyper-parameters are chosen on."""
-    given = cell | {"m": PILOT} if repetition in PILOTS else cell
-    x, score, found = problem(given, repetition)
+    x, score, found = problem(cell, repetition)
     sample = sx.Sample(x[None], score[None])
     return Draws(found.values[None, :, None], sample, np.array([found.integral]))
 
@@ -75,9 +74,15 @@ def measure(cell: Cell, repetition: int) -> Result:
         return Result([found.best - found.integral], 0.0, extra=extra)
     network = sx.Network(50, 2, jax.nn.silu, residual=True, operator=sx.ScalarLangevin())
     objective = sx.Variance() if cell.get("objective") == VARIANCE else None
-    setting = Setting(sx.InSample(), _epochs(cell), objective, network=network)
-    tuned_by = {key: cell[key] for key in ("d", "method", "widened") if key in cell}
-    return measure_method(tuned_by, repetition, lambda _, number: draws(cell, number), setting)
+    reduced = cell["m"] if cell["m"] > PILOT else 0
+    setting = Setting(sx.InSample(), _epochs(cell), objective, reduced=reduced, network=network)
+    tuned_by = cell | {"m": min(cell["m"], PILOT)}
+    return measure_method(
+        tuned_by,
+        repetition,
+        lambda given, number: draws(given if number in PILOTS else cell, number),
+        setting,
+    )
 
 
 def report(rows: list[Row], folder: Path) -> Report:

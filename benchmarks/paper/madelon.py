@@ -40,5 +40,8 @@ cells, measure, prepare = STUDY.cells, STUDY.measure, STUDY.prepare
 
 def report(rows: list[Row], folder: Path) -> Report:
     """Errors and times against m, and what the paper says of them."""
-    tuned = "at most 500 draws each, and 200 where 125,750 coefficients are trained one by one"
+    tuned = (
+        "at most 500 draws each, and 200 where 125,750 coefficients are trained one by one; SGD's learning "
+        "rate is then chosen on subsets of m draws"
+    )
     return page("madelon", 500, rows, folder, tuned)

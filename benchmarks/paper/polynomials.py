@@ -84,8 +84,8 @@ def _reduced(dim: int, part: float) -> int:
 
 def measure(cell: Cell, repetition: int) -> Result:
     """One repetition, fitted to half of the draws, or to nine tenths."""
-    split, reduced = sx.HoldOut(part_fitted(cell)), cell["n"] > PILOT
-    setting = Setting(split, cell.get("epochs", 25), reduced=reduced)
+    reduced = cell["n"] if cell["n"] > PILOT else 0
+    setting = Setting(sx.HoldOut(part_fitted(cell)), cell.get("epochs", 25), reduced=reduced)
     return measure_method(cell, repetition, draws, setting)
 
 

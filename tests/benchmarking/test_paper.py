@@ -16,7 +16,7 @@ from benchmarks.paper._methods import LITERAL, PLAIN, polynomial
 from benchmarks.paper._polynomials_problem import Problem
 from benchmarks.paper._run import kept_rows, run
 from benchmarks.paper._statistics import mae, where
-from benchmarks.paper._tuning import Hyper, tuned_for_sgd
+from benchmarks.paper._tuning import Hyper, tuned_for_sgd, with_rate_for
 from benchmarks.problems import GENZ
 from scipy.integrate import nquad
 
@@ -127,6 +127,8 @@ def test_sgd_has_hyper_parameters_of_its_own():
 
     for worse in (start, replace(found, rate=1.0), replace(found, strength=1.0)):
         assert left(found) < left(worse) / 2
+    again = with_rate_for(polynomial, [(wanted, sample)], replace(found, rate=1.0), epochs=5)
+    assert left(again) < left(replace(found, rate=1.0)) / 2
 
 
 def test_a_table_without_results_says_what_to_do(tmp_path):
