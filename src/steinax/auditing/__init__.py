@@ -18,13 +18,13 @@ from ._audit import (
     check_mode as check_mode,
 )
 from ._differences import central_differences
-from ._findings import Finding
 from ._identities import (
     BATCHES as BATCHES,
     CHAIN_ALARM as CHAIN_ALARM,
     DIRECTIONS as DIRECTIONS,
     MATERIAL as MATERIAL,
     NORMAL_QUARTILES as NORMAL_QUARTILES,
+    Finding,
     Identities as Identities,
     Means,
     critical,

@@ -13,8 +13,16 @@ from ..chains import HEAVY, HOPELESS, pareto_khat, split_rhat
 from ..data import Sample, check_moves, kish_size
 from ._differences import differences
 from ._energies import densities
-from ._findings import Finding, named
-from ._identities import Coordinates, Identities, chain_identities, coordinates, identities, tested
+from ._identities import (
+    Coordinates,
+    Finding,
+    Identities,
+    chain_identities,
+    coordinates,
+    identities,
+    named,
+    tested,
+)
 from ._mistakes import energies, name_chain, name_mistake
 
 STUCK = 0.98  # fraction of draws that repeat the previous one, above which a chain is stuck

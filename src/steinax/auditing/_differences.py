@@ -10,7 +10,7 @@ from .._numerics import precision
 from .._show import listed
 from .._types import AnyArray, Points
 from ..data import Sample
-from ._findings import Finding, named
+from ._identities import Finding, named
 from ._mistakes import are_constrained, jacobian_terms, unconstrained
 
 DRAWS, FEWEST = 20, 5  # most and fewest draws at which the density is differentiated

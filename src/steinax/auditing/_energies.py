@@ -9,8 +9,13 @@ import numpy as np
 from .._numerics import solve_triangular
 from .._types import AnyArray, Chains, Points
 from ..data import Sample
-from ._findings import Names, Repair
-from ._identities import MATERIAL, covariance_factor, effective_sizes
+from ._identities import (
+    MATERIAL,
+    Names,
+    Repair,
+    covariance_factor,
+    effective_sizes,
+)
 
 LEAST = 40  # least number of draws; with fewer nothing is compared
 PER_DIM = 10  # least number of draws for each dimension

@@ -1,4 +1,4 @@
-"""Stein identities of draws and scores: their deviations, errors and critical values."""
+"""Stein identities of draws and scores: deviations, errors, critical values, and what the audit finds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from .._types import AnyArray, Chains, Points, Series
 from ..chains import correlations, linearised, shares
 from ..data import DRAWS_PER_DIM
 
+type Names = tuple[str, ...]
 type ChainWeights = Float[AnyArray, "chain draw"] | None
 
 # Nominal rates of false alarms of one audit, each split among its identities (Bonferroni).
@@ -24,6 +25,44 @@ QUANTILE = 3.0  # an error at the printed limit goes unnoticed once in 700 audit
 DIRECTIONS = 20  # directions along which pairs are tested; all dimensions if there are fewer
 NORMAL_QUARTILES = 1.349  # interquartile range of a standard normal
 BATCHES = 1000  # longer chains are first averaged over consecutive draws
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem or remark reported by the audit.
+
+    Args:
+        kind: one word, such as `sign`, `jacobian`, `lag` or `divergences`; the guide lists them.
+        message: what is wrong and what to do next.
+        fatal: whether estimates from the sample would be wrong; otherwise it is a remark.
+        columns: the names of the dimensions concerned, if any.
+
+    >>> Finding("short", "3 draws are too few: give 20.", fatal=False).kind
+    'short'
+    """
+
+    kind: str
+    message: str
+    fatal: bool = True
+    columns: Names = ()
+
+
+def named(names: Names, mask: AnyArray) -> Names:
+    """Select the names at which a mask is true."""
+    return tuple(name for name, chosen in zip(names, mask, strict=True) if chosen)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Draws and scores with one common mistake undone, and the message that describes it."""
+
+    kind: str
+    draws: Chains
+    scores: Chains
+    message: str
+    columns: Names = ()
+    fitted: int = 0  # number of parameters that were fitted to find it
+    kept: slice = slice(None)  # the draws of every chain that are kept
 
 
 class Means(NamedTuple):

@@ -19,13 +19,16 @@ from ._energies import (
     Suspect,
     suspect,
 )
-from ._findings import Finding, Names, Repair, named
 from ._identities import (
     ChainWeights,
+    Finding,
     Identities,
+    Names,
+    Repair,
     chain_identities,
     identities,
     means_and_errors,
+    named,
     own_identities,
     standardised,
 )
