@@ -157,7 +157,8 @@ def test_the_call_of_pymc_that_the_message_names() -> None:
     from steinax.adapters._pymc import from_pymc
 
     with model_pymc.compiling_by_jax(), pm.Model() as model:
-        pm.Normal("v", 0, pm.HalfNormal("t"), shape=2)
+        pm.HalfNormal("t")
+        pm.Normal("v", shape=2)
         trace = pm.sample(
             nuts_sampler="nutpie",
             nuts_sampler_kwargs={"store_gradient": True},
