@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray
 
 import steinax as sx
 
@@ -125,3 +126,47 @@ class TestRefuses:
     def test_other_precisions(self) -> None:
         with pytest.raises(ValueError, match=r"use float64 or float32"):
             sx.Sample(X, -X, dtype=np.float16)
+
+
+class TestExtended:
+    def test_everything_that_belongs_to_the_draws_is_appended(self) -> None:
+        flags, log = X[..., 0] > 1, -(X**2).sum(axis=-1) / 2
+        tree = {
+            "mu": (("chain", "draw"), X[..., 0]),
+            "size": (("chain", "draw", "part"), X[..., :2]),
+        }
+        known = {"diverging": flags, "log_density": log, "variables": xarray.Dataset(tree)}
+        whole = sx.Sample(X, -X, **known, verified=True)
+        joined = whole[:, :10].extended(whole[:, 10:])
+        for name in ("draws", "scores", "diverging", "log_density"):
+            np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
+        for name in tree:
+            np.testing.assert_array_equal(joined.variables[name], whole.variables[name])
+        assert joined.verified and joined.names == whole.names
+
+    def test_training_points_are_those_of_both(self) -> None:
+        parts = [sx.Sample(X[:, :5] + i, -X[:, :5]) for i in (9, 10)]
+        first = sx.Sample(X[:, :10], -X[:, :10], training=parts[0])
+        second = sx.Sample(X[:, 10:], -X[:, 10:], training=parts[1])
+        assert [part.draws[0, 0, 0] - X[0, 0, 0] for part in first.extended(second).training] == [
+            9,
+            10,
+        ]
+
+    def test_what_only_one_has_is_left_out(self) -> None:
+        flags = np.zeros((4, 25), bool)
+        joined = sx.Sample(X, -X, diverging=flags, verified=True).extended(sx.Sample(X, -X))
+        assert joined.diverging is None and not joined.verified and joined.length == 50
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            sx.Sample(X[:2], -X[:2]),
+            sx.Sample(X, -X, names=["a", "b", "c"]),
+            sx.Sample(X, -X, log_weights=np.zeros((4, 25))),
+        ],
+        ids=["chains", "names", "weights"],
+    )
+    def test_other_draws_are_refused(self, other: sx.Sample) -> None:
+        with pytest.raises(ValueError, match="give further draws of the same chains"):
+            sx.Sample(X, -X).extended(other)

@@ -34,7 +34,6 @@ from ._sample import (
     AbstractSpace,
     Sample,
     as_chains as as_chains,
-    as_dataset as as_dataset,
     as_names as as_names,
     as_reals as as_reals,
     has_families as has_families,
@@ -44,7 +43,6 @@ from ._sample import (
     refuse_space as refuse_space,
     space_families as space_families,
     space_family as space_family,
-    vectors_of as vectors_of,
 )
 from ._stream import (
     LazySample as LazySample,
@@ -57,9 +55,11 @@ from ._variables import (
     AXES as AXES,
     ByName as ByName,
     Variables,
+    as_dataset as as_dataset,
     element as element,
     in_chains as in_chains,
     shape_of as shape_of,
+    vectors_of as vectors_of,
 )
 from ._weights import gather_chains, pareto_smoothed, refuse_weights as refuse_weights
 

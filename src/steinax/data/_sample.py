@@ -1,9 +1,8 @@
 """Draws of chains with their scores, names, weights and space."""
 
 import abc
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -13,9 +12,6 @@ from numpy.typing import ArrayLike, DTypeLike
 from .._show import counted, some_of
 from .._types import AnyArray, Chains, Points
 from ._variables import AXES, Variables, unstacked
-
-if TYPE_CHECKING:
-    import xarray
 
 ADAPTERS = (
     "What a sampler returned becomes a sample by from_nutpie(trace), from_pymc(model, trace), "
@@ -481,6 +477,41 @@ class Sample(eqx.Module):
             tried=self.tried,
         )
 
+    def extended(self, more: "Sample") -> "Sample":
+        """Append further draws of the same chains.
+
+        Training points are those of both. What only one of the two has, such as variables, is left out.
+
+        Args:
+            more: as many chains, with the same columns, and no importance weights.
+
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+        >>> Sample(x[:, :100], -x[:, :100]).extended(Sample(x[:, 100:], -x[:, 100:]))
+        Sample(4 chains x 250 draws, 2 dimensions: x[0], x[1])
+        """
+        weighted = self.weights is not None or more.weights is not None
+        alike = (self.names, self.chains, self.space) == (more.names, more.chains, more.space)
+        if weighted or not alike:
+            raise ValueError(
+                f"{more!r} cannot follow {self!r}: give further draws of the same chains, with the same "
+                "columns on the same space, without importance weights."
+            )
+        pair = (self.variables, more.variables)
+        return Sample(
+            np.concatenate([self.draws, more.draws], axis=1),
+            np.concatenate([self.scores, more.scores], axis=1),
+            self.names,
+            self.dtype,
+            _appended(self.diverging, more.diverging),
+            None if pair[0] is None or pair[1] is None else pair[0].extended(pair[1]),
+            space=self.space,
+            log_density=_appended(self.log_density, more.log_density),
+            verified=self.verified and more.verified,
+            training=(*self.training, *more.training),
+            tried=(*self.tried, *more.tried),
+        )
+
     def with_training(
         self, *training: "Sample", tried: "Sample | Sequence[Sample]" = ()
     ) -> "Sample":
@@ -546,6 +577,13 @@ class Sample(eqx.Module):
         return f"Sample({chains} x {self.length} draws, {dims}: {shown}{worth}{training})"
 
 
+def _appended(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    """Append what is known of further draws; None if one of the two is not known."""
+    if first is None or second is None:
+        return None
+    return np.concatenate([first, second], axis=1)
+
+
 def _is_tuple(node: object) -> bool:
     return isinstance(node, tuple)
 
@@ -609,55 +647,3 @@ def as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
             "or none at all."
         )
     return tuple(names)
-
-
-ELEMENT = re.compile(r"(.+)\[(\d+(?:, ?\d+)*)\]")
-
-
-def as_dataset(sample: Sample) -> "xarray.Dataset":
-    """Convert the unconstrained draws to a Dataset, with `beta[0]`, `beta[1]`, ... as one vector."""
-    import xarray
-
-    arrays = {}
-    for base, members in _by_base(sample.names).items():
-        columns, indices = [i for i, _ in members], [index for _, index in members]
-        shape = _whole_array(indices)
-        if shape is None:  # such as the lower triangle of a matrix
-            arrays |= {sample.names[i]: (AXES, sample.draws[..., i]) for i in columns}
-            continue
-        values = sample.draws[..., columns].reshape(*sample.draws.shape[:2], *shape)
-        arrays[base] = ((*AXES, *(f"{base}_dim_{j}" for j in range(len(shape)))), values)
-    axes = {axis: np.arange(n) for axis, n in zip(AXES, sample.draws.shape, strict=False)}
-    dataset = xarray.Dataset(arrays, coords=axes)
-    return dataset.assign_coords(
-        {dim: np.arange(n) for dim, n in dataset.sizes.items() if dim not in AXES}
-    )
-
-
-def _by_base(names: Sequence[str]) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
-    """Group columns by the name before their index, each with its place and index: () for a scalar."""
-    groups: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
-    for i, name in enumerate(names):
-        element = ELEMENT.fullmatch(name)
-        base = element[1] if element else name
-        index = tuple(int(number) for number in element[2].split(",")) if element else ()
-        groups.setdefault(base, []).append((i, index))
-    return groups
-
-
-def vectors_of(names: Sequence[str], least: int) -> tuple[np.ndarray, ...]:
-    """Find the columns of each vector with a least number of members.
-
-    >>> vectors_of(["mu", "theta[0]", "theta[1]", "theta[2]"], 2)
-    (array([1, 2, 3]),)
-    """
-    groups = _by_base(names).values()
-    return tuple(np.array([i for i, _ in group]) for group in groups if len(group) >= least)
-
-
-def _whole_array(indices: list[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Infer the shape of the array whose elements have these indices, in order; None if incomplete."""
-    if len({len(index) for index in indices}) > 1:
-        return None
-    shape = tuple(int(n) + 1 for n in np.max(indices, axis=0)) if indices[0] else ()
-    return shape if indices == list(np.ndindex(*shape)) else None

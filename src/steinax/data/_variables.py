@@ -1,5 +1,6 @@
 """The variables of a model, accessed by name."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,25 @@ class Variables:
         for path, group in groups.items():
             if tuple(group.sizes.get(axis) for axis in AXES) == self.sizes:
                 groups[path] = group.isel(chain=chain, draw=draw)
+        return Variables(xarray.DataTree.from_dict(groups))
+
+    def extended(self, more: "Variables") -> "Variables":
+        """Append those of further draws of the same chains; groups with other axes are kept unchanged."""
+        import xarray
+
+        groups = {path: node.dataset for path, node in self.tree.subtree_with_keys}
+        added = {path: node.dataset for path, node in more.tree.subtree_with_keys}
+        for path, group in groups.items():
+            if tuple(group.sizes.get(axis) for axis in AXES) == self.sizes and path in added:
+                pair = [each.drop_vars("draw", errors="ignore") for each in (group, added[path])]
+                groups[path] = xarray.concat(
+                    pair,
+                    "draw",
+                    data_vars="minimal",
+                    coords="minimal",
+                    compat="override",
+                    join="override",
+                )
         return Variables(xarray.DataTree.from_dict(groups))
 
     def _find(self, name: str) -> "xarray.DataArray | None":
@@ -308,3 +328,55 @@ class ByName(Mapping):
     def mapped(self, change: Callable[[Any], Any]) -> "ByName":
         """Apply a function to the values, each of which is computed at its first use."""
         return ByName({}, self.names, lambda name: change(self[name]))
+
+
+ELEMENT = re.compile(r"(.+)\[(\d+(?:, ?\d+)*)\]")
+
+
+def as_dataset(sample: Any) -> "xarray.Dataset":
+    """Convert the unconstrained draws to a Dataset, with `beta[0]`, `beta[1]`, ... as one vector."""
+    import xarray
+
+    arrays = {}
+    for base, members in _by_base(sample.names).items():
+        columns, indices = [i for i, _ in members], [index for _, index in members]
+        shape = _whole_array(indices)
+        if shape is None:  # such as the lower triangle of a matrix
+            arrays |= {sample.names[i]: (AXES, sample.draws[..., i]) for i in columns}
+            continue
+        values = sample.draws[..., columns].reshape(*sample.draws.shape[:2], *shape)
+        arrays[base] = ((*AXES, *(f"{base}_dim_{j}" for j in range(len(shape)))), values)
+    axes = {axis: np.arange(n) for axis, n in zip(AXES, sample.draws.shape, strict=False)}
+    dataset = xarray.Dataset(arrays, coords=axes)
+    return dataset.assign_coords(
+        {dim: np.arange(n) for dim, n in dataset.sizes.items() if dim not in AXES}
+    )
+
+
+def _by_base(names: Sequence[str]) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
+    """Group columns by the name before their index, each with its place and index: () for a scalar."""
+    groups: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+    for i, name in enumerate(names):
+        element = ELEMENT.fullmatch(name)
+        base = element[1] if element else name
+        index = tuple(int(number) for number in element[2].split(",")) if element else ()
+        groups.setdefault(base, []).append((i, index))
+    return groups
+
+
+def vectors_of(names: Sequence[str], least: int) -> tuple[np.ndarray, ...]:
+    """Find the columns of each vector with a least number of members.
+
+    >>> vectors_of(["mu", "theta[0]", "theta[1]", "theta[2]"], 2)
+    (array([1, 2, 3]),)
+    """
+    groups = _by_base(names).values()
+    return tuple(np.array([i for i, _ in group]) for group in groups if len(group) >= least)
+
+
+def _whole_array(indices: list[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Infer the shape of the array whose elements have these indices, in order; None if incomplete."""
+    if len({len(index) for index in indices}) > 1:
+        return None
+    shape = tuple(int(n) + 1 for n in np.max(indices, axis=0)) if indices[0] else ()
+    return shape if indices == list(np.ndindex(*shape)) else None
