@@ -3,9 +3,9 @@
 from ._arrays import density_and_score as density_and_score, from_arrays, from_logdensity
 from ._blackjax import from_blackjax
 from ._bridgestan import from_bridgestan
-from ._cmdstan import from_cmdstan
+from ._cmdstan import cmdstan_length as cmdstan_length, from_cmdstan
 from ._numpyro import from_numpyro
-from ._nutpie import from_nutpie
+from ._nutpie import from_nutpie, nutpie_length as nutpie_length
 from ._pymc import from_pymc
 from ._pystan import from_pystan
 from ._pytrees import over_draws as over_draws
@@ -21,6 +21,7 @@ from ._stored import (
     from_arviz,
     from_zarr,
 )
+from ._training import NoDrawsError as NoDrawsError
 
 __all__ = [
     "from_arrays",

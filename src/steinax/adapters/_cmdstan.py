@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -16,13 +16,14 @@ import numpy as np
 
 from ..data import Sample
 from ._stan_names import diagnostic_size, model_columns, name_unconstrained, stan_dataset
-from ._training import as_sample
+from ._training import NoDrawsError, as_sample
 
 _SETTING = re.compile(rb"#\s*(\w+) = (.*?)\s*(\(Default\))?\s*$")
 _HEADER = re.compile(rb"(?!nan\b|inf\b)[A-Za-z]", re.IGNORECASE)
 _EXPONENT = re.compile(rb"[eE]")
 SEEN = 50  # rows in which digits are counted
 EXACT = 15  # digits of a float64
+HEAD = 2**16  # bytes at the start of a file that hold its settings
 BLURRED = 1e-3  # of a column's standard deviation: rounding errors above give a warning
 
 
@@ -36,12 +37,14 @@ class CsvTable:
             `data file`.
         columns: the names in the header.
         rows: one line for each draw.
+        most: the number of draws to read of a run that is not complete; None if it must be.
     """
 
     path: Path
     settings: Mapping[str, str]
     columns: tuple[str, ...]
     rows: tuple[bytes, ...]
+    most: int | None = None
 
     @property
     def dim(self) -> int:
@@ -83,8 +86,12 @@ class CsvTable:
         """The numbers, (warm-up draw or draw, column)."""
         import pandas
 
-        self._expect_rows(self.warmup + ceil(self.number("num_samples") / self.number("thin")))
-        text = io.BytesIO(b"\n".join(self.rows))
+        rows = self.rows
+        if self.most is None:
+            self._expect_rows(self.warmup + self.length)
+        else:
+            rows = rows[: self.warmup + self.most]
+        text = io.BytesIO(b"\n".join(rows))
         return pandas.read_csv(text, header=None, dtype=np.float64).to_numpy()
 
     @property
@@ -92,13 +99,25 @@ class CsvTable:
         """The numbers after the warm-up, (draw, column)."""
         return self.values[self.warmup :]
 
+    @property
+    def length(self) -> int:
+        """The number of draws that the run is to have after its warm-up."""
+        return ceil(self.number("num_samples") / self.number("thin"))
+
+    @property
+    def complete(self) -> int:
+        """The number of complete rows of draws, after the warm-up."""
+        whole = [row.count(b",") + 1 == len(self.columns) for row in self.rows]
+        return max((len(whole) if all(whole) else whole.index(False)) - self.warmup, 0)
+
     def _expect_rows(self, wanted: int) -> None:
         complete = [row.count(b",") + 1 == len(self.columns) for row in self.rows]
         if wanted == 0 or not all(complete) or len(complete) != wanted:
             raise ValueError(
                 f"{self.path} holds {sum(complete)} complete rows, but its settings specify {wanted}: the "
                 "run was interrupted, is still going on, or the file was edited. Let the run end, or leave "
-                "this chain out by naming the files of the others."
+                "this chain out by naming the files of the others; from_cmdstan(..., partial=True) takes "
+                "the draws that all chains have so far."
             )
 
     def digits(self) -> int:
@@ -187,7 +206,7 @@ SAVE = """sample again, and let CmdStan write the scores:
 then give the fit, or the draws and the diagnostic files together."""
 
 
-def from_cmdstan(source: Any, *, warmup: bool = True) -> Sample:
+def from_cmdstan(source: Any, *, warmup: bool = True, partial: bool = False) -> Sample:
     r"""Create a sample from a run of CmdStan: a fit of CmdStanPy, or CSV files, also those of cmdstanr.
 
     Scores cost nothing: the diagnostic files hold, for each draw, the unconstrained parameters $u$ and
@@ -209,13 +228,17 @@ def from_cmdstan(source: Any, *, warmup: bool = True) -> Sample:
         warmup: whether to use the warm-up draws, which CmdStan writes with `save_warmup=True` (in cmdstanr
             `save_warmup = TRUE`), as training points: control variates are fitted to them, and they are not
             averaged.
+        partial: whether to take the draws that all chains have so far, of a run that is going on or was
+            interrupted. Otherwise such a run is refused.
 
     Example::
 
         sample = sx.from_cmdstan("output")
         sx.estimate(["mu", "tau"], sample)
     """
-    tables = [table for path in _paths(source) for table in _tables(path)]
+    tables = [table for path in _paths(source) for table in _tables(path, partial)]
+    if partial:
+        tables = _of_one_length(tables)
     diagnostics, draws = _classify(_without_copies(tables))
     if not diagnostics:
         raise ValueError(f"none of the {_count(tables)} holds scores: {SAVE}")
@@ -232,6 +255,15 @@ def from_cmdstan(source: Any, *, warmup: bool = True) -> Sample:
     usable = warmup and len(lengths) == 1 and lengths != {0}
     before = _parts(diagnostics, matched, warmup=True) if usable else None
     return as_sample({**parts, "names": names}, before)
+
+
+def cmdstan_length(source: Any) -> int:
+    """Read how many draws each chain of a run is to have, from the settings at the top of a file."""
+    path = _paths(source)[0]
+    with path.open("rb") as file:
+        lines = file.read(HEAD).splitlines()
+    comments = [line for line in lines if line.startswith(b"#")]
+    return CsvTable(path, _settings(comments), (), ()).length
 
 
 def _parts(
@@ -290,9 +322,23 @@ def _expand(name: str) -> list[Path]:
     return [Path(name)]
 
 
-def _tables(path: Path) -> Iterator[CsvTable]:
+def _of_one_length(tables: Sequence[CsvTable]) -> list[CsvTable]:
+    """Cut all tables to the draws that each of them has so far."""
+    shortest = min(tables, key=lambda table: table.complete, default=None)
+    if shortest is not None and not shortest.complete:
+        raise _not_started(shortest.path)
+    return [replace(table, most=shortest.complete) for table in tables if shortest is not None]
+
+
+def _not_started(path: Path) -> NoDrawsError:
+    return NoDrawsError(f"{path} has no draws yet: wait until every chain is past its warm-up.")
+
+
+def _tables(path: Path, partial: bool) -> Iterator[CsvTable]:
     """Iterate over the tables of a file; refuse those of methods without gradients or draws."""
     for table in read_tables(path):
+        if partial and not table.columns[0].startswith("lp__"):
+            raise _not_started(path)
         method, algorithm = (table.settings.get(name, "") for name in ("method", "algorithm"))
         if method != "sample" or algorithm == "fixed_param":
             writer = f"method {method}" if method != "sample" else "fixed_param"

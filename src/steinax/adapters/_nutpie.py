@@ -6,8 +6,8 @@ import numpy as np
 
 from ..data import Sample, element
 from ._stan_names import parse_column
-from ._stored import GROUPS, has_scores, open_tree, stored_parts, stored_warmup
-from ._training import as_sample
+from ._stored import GROUPS, STATS, has_scores, open_tree, stored_parts, stored_warmup
+from ._training import NoDrawsError, as_sample
 
 if TYPE_CHECKING:
     import xarray
@@ -41,6 +41,8 @@ def from_nutpie(trace: Any, *, warmup: bool = True) -> Sample:
     A store that nutpie writes has chunks of 16 draws of one chain, and reads at about a fifteenth of the
     speed of larger ones. If a long run is to be read more than once, read it here and `save` it.
 
+    Of a run that is going on, or was aborted, the draws that every chain has are used.
+
     Example::
 
         compiled = nutpie.compile_pymc_model(model)
@@ -48,12 +50,19 @@ def from_nutpie(trace: Any, *, warmup: bool = True) -> Sample:
         sx.estimate("tau", sx.from_nutpie(trace))
     """
     tree = open_tree(trace)
+    if not tree.children:
+        raise NoDrawsError("the trace is empty: wait until the sampler has written something.")
     if not has_scores(tree):
         raise ValueError(f"this trace holds no scores with its unconstrained draws. {HOW}")
     parts = stored_parts(tree)
     names = _name(parts["names"], parts["draws"], tree)
-    own = {**parts, "names": names, "variables": tree, "verified": True}
+    own = {**parts, "names": names, "verified": True}
     return as_sample(own, stored_warmup(tree, parts["names"], warmup))
+
+
+def nutpie_length(store: Any) -> int:
+    """Read how many draws each chain of a run is to have, from the zarr store it is written to."""
+    return open_tree(store)[STATS].sizes["draw"]
 
 
 def _name(columns: tuple[str, ...], draws: np.ndarray, tree: "xarray.DataTree") -> tuple[str, ...]:
@@ -62,7 +71,7 @@ def _name(columns: tuple[str, ...], draws: np.ndarray, tree: "xarray.DataTree") 
     A name such as `beta_0` may be that of a scalar. It is an element if the trace has a variable
     `beta` whose element 0 has exactly the values of the column.
     """
-    ends = [0, -1]
+    ends = [0, draws.shape[1] - 1]
     by_spelling: dict[str, list[tuple[str, np.ndarray]]] = {}
     for name, values in _variables(tree, columns, ends).items():
         for index in np.ndindex(*values.shape[2:]):

@@ -1,6 +1,7 @@
 """Read samples and streams from netCDF files, zarr stores and ArviZ's DataTrees."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,8 @@ import numpy as np
 
 from .._require import require
 from ..auditing import audit as audit_scores
-from ..data import AXES, Sample, Stream, as_names, in_chains, lazy_sample
-from ._training import as_sample
+from ..data import AXES, Sample, Stream, Variables, as_names, in_chains, lazy_sample
+from ._training import NoDrawsError, as_sample
 
 if TYPE_CHECKING:
     import xarray
@@ -106,18 +107,54 @@ def warmup_tree(tree: "xarray.DataTree", warmup: bool = True) -> "xarray.DataTre
 
 
 def stored_parts(tree: "xarray.DataTree") -> dict[str, Any]:
-    """Read the arguments of `Sample` from a tree that `has_scores`; its variables are read lazily."""
+    """Read the arguments of `Sample` from a tree that `has_scores`; its variables are read lazily.
+
+    They are cut to the draws that every chain has: those of a chain that is behind, in a run that is going
+    on or was stopped, are NaN up to the length of the others.
+    """
     draws, scores, names, order = _aligned(tree)
     scores = scores if order is None else scores[..., order]
-    return {
+    parts: dict[str, Any] = {
         "draws": draws.values,
         "scores": scores.values,
-        "names": as_names(names, draws.shape[-1]),
         "diverging": stored_divergences(tree),
-        "variables": tree if "posterior" in tree.children else None,
         "log_density": stored_log_density(tree[STATS].dataset),
+    }
+    variables = Variables(tree) if "posterior" in tree.children else None
+    length, stored = _length(parts["draws"], parts["scores"]), draws.shape[1]
+    if length < stored:
+        parts = {
+            name: array if array is None else array[:, :length] for name, array in parts.items()
+        }
+        variables = None if variables is None else variables.isel(draw=slice(0, length))
+    return {
+        **parts,
+        "names": as_names(names, draws.shape[-1]),
+        "variables": variables,
         "verified": _is_verified(tree),
     }
+
+
+def _length(draws: np.ndarray, scores: np.ndarray) -> int:
+    """Count the draws before the first that is missing in any chain: all its values are NaN."""
+    missing = np.isnan(draws).all(axis=-1) & np.isnan(scores).all(axis=-1)
+    length = draws.shape[1]
+    lengths = np.where(missing, np.arange(length), length).min(axis=1, initial=length)
+    if not lengths.min():
+        behind = ", ".join(str(chain) for chain in np.flatnonzero(lengths == 0))
+        raise NoDrawsError(
+            f"chain {behind} of {len(lengths)} has no draws yet: wait until every chain is past its warm-up. "
+            "A sampler with fewer cores than chains runs some chains after the others: start as many cores "
+            "as chains, such as nutpie.sample(..., chains=4, cores=4)."
+        )
+    shortest = int(lengths.min())
+    if not missing[lengths == shortest, -1].any() and shortest < length:
+        warnings.warn(
+            f"draw {shortest} of a chain is missing, and later ones are there: only the draws before it are "
+            "used. If the run has ended, find out why the sampler stored no values there.",
+            stacklevel=2,
+        )
+    return shortest
 
 
 def stored_warmup(

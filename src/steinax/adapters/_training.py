@@ -10,6 +10,10 @@ from ..data import Sample, Variables, fresh_points, with_warmup
 type Parts = Mapping[str, Any]  # the arguments of Sample: draws, scores, variables and so on
 
 
+class NoDrawsError(ValueError):
+    """A run that is going on, or was stopped, has a chain without draws after its warm-up."""
+
+
 def as_sample(draws: Parts, warmup: Parts | None = None, *, asked: bool = False) -> Sample:
     """Create a sample, with the settled part of the warm-up as training points.
 

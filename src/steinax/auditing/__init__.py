@@ -5,6 +5,7 @@ from ._audit import (
     DIVERGING as DIVERGING,
     LEAST_DRAWS as LEAST_DRAWS,
     LEAST_LENGTH as LEAST_LENGTH,
+    RHAT as RHAT,
     SHARED as SHARED,
     STILL as STILL,
     STUCK as STUCK,
