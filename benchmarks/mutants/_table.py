@@ -707,4 +707,40 @@ FUNCTIONS = (
     ),
 )
 
-MUTANTS = (*ERROR_BARS, *GATE, *FITS, *FARM_GUARDS, *STREAMS, *AUDIT, *AUDIT_GUARDS, *FUNCTIONS)
+RULE = "stopping/test_rule.py"
+STOPPING = (
+    _mutant(
+        "a run stops at the first look that is precise",
+        "stopping.py",
+        "IN_A_ROW = 2",
+        "IN_A_ROW = 1",
+        f"{RULE}::test_it_stops_at_the_second_look_in_a_row_that_is_precise",
+        f"{RULE}::test_a_reason_needs_two_looks_unless_it_is_the_last",
+    ),
+    _mutant(
+        "the errors of a stopped run are those of its last look alone",
+        "stopping.py",
+        "np.maximum(last.estimate.mcse, np.asarray(before.estimate.mcse) * share)",
+        "np.asarray(last.estimate.mcse)",
+        f"{RULE}::test_the_reported_errors_are_the_larger_of_the_last_two_looks",
+    ),
+    _mutant(
+        "a run stops however few its effective draws are",
+        "stopping.py",
+        "np.all(effective >= LEAST)",
+        "np.all(effective >= 0)",
+        f"{RULE}::test_few_effective_draws_are_not_enough",
+    ),
+)
+
+MUTANTS = (
+    *ERROR_BARS,
+    *GATE,
+    *FITS,
+    *FARM_GUARDS,
+    *STREAMS,
+    *AUDIT,
+    *AUDIT_GUARDS,
+    *FUNCTIONS,
+    *STOPPING,
+)

@@ -21,7 +21,12 @@ from .._provenance import source
 from .._store import read, save
 
 ROUND = 100
-BESIDE = {"coverage": "_samplers", "catalogue": "_catalogued", "unadjusted": "_unadjusted"}
+BESIDE = {
+    "coverage": "_samplers",
+    "catalogue": "_catalogued",
+    "unadjusted": "_unadjusted",
+    "stopping": "_stopped",
+}
 type Arrays = dict[str, np.ndarray]
 
 

@@ -84,6 +84,7 @@ _HOMES = {  # in the order in which data flows
         "Batch",
     ),
     "summarising": ("summary",),
+    "stopping": ("until",),
     "citing": ("citations",),
     "thinning": (
         "ksd",

@@ -16,6 +16,7 @@ from . import (
     estimation as estimation,
     farm as farm,
     summarising as summarising,
+    stopping as stopping,
     citing as citing,
     thinning as thinning,
     tempering as tempering,
@@ -97,6 +98,9 @@ from .farm import (
 )
 from .summarising import (
     summary as summary,
+)
+from .stopping import (
+    until as until,
 )
 from .citing import (
     citations as citations,

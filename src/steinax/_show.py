@@ -44,6 +44,9 @@ class _Ticker:
     def advance(self) -> None:
         self._bar.advance(self._task)
 
+    def describe(self, what: str) -> None:
+        self._bar.update(self._task, description=what)
+
     def stop(self) -> None:
         self._timer.cancel()
         self._timer.join()
@@ -55,6 +58,9 @@ class _Silence:
 
     def advance(self) -> None:
         """Count one finished step."""
+
+    def describe(self, what: str) -> None:
+        """Say what is going on now."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The command line: `steinax summary`, `audit`, `estimate`, `convert` and `completion`.
+"""The command line: `steinax summary`, `audit`, `estimate`, `watch`, `convert` and `completion`.
 
 `main` runs one command, and turns errors into a message and an exit code.
 """
@@ -26,7 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments after `steinax`.
 
     Returns:
-        The exit code: 0 for success, 1 if the audit failed, 2 for wrong usage or a file that cannot be read.
+        The exit code: 0 for success, 1 if the audit failed, 2 for wrong usage or a file that cannot be read,
+        3 if a run ended before it was precise enough.
 
     >>> main(["--version"])
     steinax ...

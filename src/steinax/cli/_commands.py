@@ -1,4 +1,4 @@
-"""The commands summary, audit, estimate, convert and completion."""
+"""The commands summary, audit, estimate, watch, convert and completion."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._require import require
-from ._files import as_json, deliver, format_of, read_sample, write
+from ._files import as_json, check_files, deliver, format_of, is_zarr, read_sample, write
 from ._parser import build_parser
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..auditing import AuditReport
     from ..data import Sample
     from ..estimation import Estimate
+    from ..stopping import Look, Stopped
 
 
 def run_summary(options: Namespace) -> int:
@@ -130,6 +131,56 @@ def _estimate_as_dict(result: "Estimate", sample: "Sample", options: Namespace) 
         "note": result.note,
         "reason": result.reason,
         "audit": None if report is None else _report_as_dict(report, sample),
+    }
+
+
+NOT_PRECISE = 3  # the exit code of watch if the run ended before
+
+
+def run_watch(options: Namespace) -> int:
+    """Follow a running sampler until its expectations are precise enough."""
+    alone = check_files(options.files)
+    if alone and not is_zarr(Path(alone[0])):
+        raise ValueError(
+            f"{alone[0]}: a netCDF file is not written bit by bit, so there is nothing to wait for. Use "
+            "steinax summary, or watch the zarr store or the CSV files that a sampler is writing."
+        )
+    from ..estimation import fitted
+    from ..stopping import until
+
+    def tell(look: "Look") -> None:
+        print(look, file=sys.stderr, flush=True)
+
+    stopped = until(
+        alone[0] if alone else list(options.files),
+        options.variables or None,
+        options.tolerance,
+        unit=options.unit,
+        draws=options.draws,
+        seconds=options.seconds,
+        audit=options.audit,
+        on_look=tell,
+    )
+    result, sample = stopped.estimate, stopped.sample
+    print(stopped.summary, file=sys.stderr)
+    deliver(
+        options,
+        answer=lambda: _estimate_as_dict(result, sample, options) | _stop_as_dict(stopped),
+        rows=lambda: _estimate_rows(result),
+        table=lambda width: fitted(result, width, more="--json or --csv"),
+    )
+    return 0 if stopped.precise else NOT_PRECISE
+
+
+def _stop_as_dict(stopped: "Stopped") -> dict[str, Any]:
+    last = stopped.looks[-1]
+    return {
+        "reason": stopped.reason,
+        "tolerance": dict(zip(stopped.estimate.names, last.tolerance, strict=True)),
+        "plain_draws": dict(zip(stopped.estimate.names, stopped.plain_draws, strict=True)),
+        "looks": [
+            {"draws": look.draws, "widest": float(look.ratio.max())} for look in stopped.looks
+        ],
     }
 
 
@@ -255,6 +306,7 @@ COMMANDS = {
     "summary": run_summary,
     "audit": run_audit,
     "estimate": run_estimate,
+    "watch": run_watch,
     "convert": run_convert,
     "completion": run_completion,
 }

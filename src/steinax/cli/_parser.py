@@ -114,6 +114,7 @@ MORE = """
       0    fine
       1    the audit failed: the scores do not belong to the draws
       2    wrong usage, or a file that cannot be read
+      3    watch: the run ended before the expectations were precise enough
 
     `steinax COMMAND --help` describes a command.
     """
@@ -140,7 +141,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", title="commands", parser_class=Parser
     )
-    for add in (_summary, _audit, _estimate, _convert, _completion):
+    for add in (_summary, _audit, _estimate, _watch, _convert, _completion):
         add(commands)
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -212,6 +213,50 @@ def _estimate(commands: Any) -> None:
         help="a function of a module in this folder or of an installed one; can be repeated",
     )
     add_variables(parser, "a variable, an element such as beta[0], or a group; can be repeated")
+    add_audit(parser)
+    add_output(parser)
+
+
+UNITS = ("sd", "absolute", "relative")
+
+
+def _watch(commands: Any) -> None:
+    description = """
+        Wait until a running sampler has enough draws.
+
+        FILE is what the sampler is writing: the folder or the CSV files of CmdStan,
+        sampling with save_latent_dynamics=True and sig_figs=16, or the zarr store of
+        nutpie. All means are estimated again and again. The command ends, with exit
+        code 0, once every 95% interval is within the tolerance; the sampler itself is
+        not stopped.
+        """
+    examples = [
+        "watch output --tolerance 0.01",
+        "watch output --tolerance 0.05 --var mu && kill $SAMPLER",
+        "watch draws.zarr --tolerance 0.1 --unit absolute --json",
+    ]
+    parser = add_command(commands, "watch", description, examples)
+    add_files(parser)
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        required=True,
+        metavar="T",
+        help="half the width that each interval may have",
+    )
+    parser.add_argument(
+        "--unit",
+        choices=UNITS,
+        default="sd",
+        metavar="UNIT",
+        help="of the tolerance: sd (the default) for posterior standard deviations, absolute, or relative "
+        "to the value",
+    )
+    add_variables(parser, "only this variable; can be repeated")
+    parser.add_argument(
+        "--draws", type=int, metavar="N", help="stop at N draws of all chains together"
+    )
+    parser.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds")
     add_audit(parser)
     add_output(parser)
 

@@ -1,0 +1,51 @@
+"""`steinax watch`: the looks, the table and the exit code; following a real run is in tests/stopping."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from steinax.cli import main
+
+
+def test_it_ends_with_0_when_the_means_are_precise(here: Path, capsys) -> None:
+    assert main(["watch", "draws.zarr", "--tolerance", "0.1", "--var", "mu", "--json"]) == 0
+    out, err = capsys.readouterr()
+    answer = json.loads(out)
+    assert answer["reason"] == "precise" and [row["name"] for row in answer["estimates"]] == ["mu"]
+    assert answer["draws"] < 400 and answer["looks"][-1]["widest"] <= 1
+    assert answer["plain_draws"]["mu"] > 300
+    first, *_, last = err.strip().splitlines()
+    assert first == "200 draws: 1 of 1 within the tolerance"
+    assert last.startswith("plain averages would need ") and last.endswith(" draws, for mu")
+
+
+def test_it_ends_with_3_when_the_draws_are_not_enough(here: Path, capsys) -> None:
+    assert main(["watch", "draws.zarr", "--tolerance", "1e-14", "--unit", "absolute"]) == 3
+    out, err = capsys.readouterr()
+    assert "the draws ended before the tolerance was reached" in err
+    assert [line for line in out.splitlines() if line.startswith("tau ")]
+
+
+def test_a_budget_of_draws(here: Path, capsys) -> None:
+    assert main(["watch", "draws.zarr", "--tolerance", "1e-14", "--draws", "300"]) == 3
+    assert "stopped at the budget of draws" in capsys.readouterr().err
+
+
+def test_wrong_scores_end_with_1(here: Path, capsys) -> None:
+    assert main(["convert", "wrong.nc", "wrong.zarr"]) == 0
+    assert main(["watch", "wrong.zarr", "--tolerance", "0.1"]) == 1
+    assert "sign" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["watch", "draws.nc", "--tolerance", "0.1"], "a netCDF file is not written bit by bit"),
+        (["watch", "draws.zarr", "--tolerance", "0"], "tolerance=0.0: give half the width"),
+        (["watch", "nowhere", "--tolerance", "0.1"], "there is no file nowhere"),
+    ],
+)
+def test_what_cannot_be_watched(words: list[str], message: str, here: Path, capsys) -> None:
+    assert main(words) == 2
+    assert message in capsys.readouterr().err
