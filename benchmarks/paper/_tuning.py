@@ -81,6 +81,9 @@ def tuned_for_sgd(
 ) -> Hyper:
     """The hyper-parameters and the learning rate of least held-out variance of SGD itself.
 
+    All rates are tried with the hyper-parameters of the start. With others, the best so far and its two
+    neighbours are tried, and then the next ones for as long as the best is the last that was tried.
+
     Args:
         make: the family with some hyper-parameters.
         pilots: the draws to try them on.
@@ -89,9 +92,13 @@ def tuned_for_sgd(
         length_scales: as for `cross_validated`.
     """
     rates: dict[Hyper, float] = {}
+    lowest = np.inf, RATES[len(RATES) // 2]  # what is left at best, and at which rate
 
     def left(hyper: Hyper) -> float:
-        remaining, rates[hyper] = _by_sgd(make(hyper), hyper, pilots, epochs, RATES)
+        nonlocal lowest
+        near = RATES.index(lowest[1]) if rates else None
+        remaining, rates[hyper] = _over_rates(make(hyper), hyper, pilots, epochs, near)
+        lowest = min(lowest, (remaining, rates[hyper]))
         return remaining
 
     grids = dict(reversed(_grids(make, length_scales).items()))  # the penalty first
@@ -108,6 +115,28 @@ def with_rate_for(make: Make, whole: Sequence[Pilot], hyper: Hyper, epochs: int)
     place = RATES.index(hyper.rate)
     rates = RATES[max(place - 2, 0) : place + 2]
     return replace(hyper, rate=_by_sgd(make(hyper), hyper, whole, epochs, rates)[1])
+
+
+def _over_rates(
+    family: sx.families.AbstractFamily,
+    hyper: Hyper,
+    given: Sequence[Pilot],
+    epochs: int,
+    near: int | None,
+) -> tuple[float, float]:
+    """What SGD leaves with the best rate, and that rate: of all, or of those around a place on the grid."""
+    first, last = (0, len(RATES)) if near is None else (max(near - 1, 0), near + 2)
+    best = _by_sgd(family, hyper, given, epochs, RATES[first:last])
+    while near is not None:
+        place = RATES.index(best[1])
+        if place == first > 0:
+            first, more = first - 1, first - 1
+        elif place == last - 1 < len(RATES) - 1:
+            last, more = last + 1, last
+        else:
+            break
+        best = min(best, _by_sgd(family, hyper, given, epochs, RATES[more : more + 1]))
+    return best
 
 
 def _by_sgd(

@@ -14,6 +14,7 @@ COMMANDS = {
     "auto": "auto",
     "cold": "cold",
     "costs": "costs",
+    "looking": "looking",
 }
 ENGINE = "engine"
 
