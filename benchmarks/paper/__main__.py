@@ -12,6 +12,7 @@ from .._pinned import ROOT
 from ._chains import KEPT, folder
 from ._experiment import EXPERIMENTS, Claim, Report, experiment
 from ._run import kept_rows, run
+from ._tuning import at_the_ends
 
 QUICK_REPETITIONS = 2
 
@@ -42,7 +43,9 @@ def reported(name: str, given: argparse.Namespace) -> Report:
     pages.mkdir(parents=True, exist_ok=True)
     report = which.report(rows, pages)
     where = about("benchmarks.paper") | {"source": ", ".join(sorted({row.source for row in rows}))}
-    page = "\n\n".join([report.page.strip(), claims_table(report.claims), origin(where)])
+    page = "\n\n".join(
+        [report.page.strip(), at_the_ends(rows), claims_table(report.claims), origin(where)]
+    )
     (pages / f"{name}.md").write_text(page + "\n", encoding="utf-8")
     raw = (json.dumps(asdict(row) | {"error": row.error.tolist()}) for row in rows)
     (pages / f"{name}.jsonl").write_text("\n".join(raw) + "\n", encoding="utf-8")

@@ -8,7 +8,6 @@ from ._experiment import Row
 from ._polynomials_picture import picture
 from ._polynomials_problem import Problem, problems
 from ._statistics import mae, seconds
-from ._tuning import DAMPINGS, LENGTH_SCALES, RATES, STRENGTHS
 
 INTRODUCTION = """The integrand is the sum of d coordinates, of n independent draws from a standard
 Gaussian: x_1 + ... + x_d with n = 1000, as in the main text, and the sum of 1 - x_j with n = 4000 and
@@ -33,12 +32,6 @@ from the solution in those coordinates: where m is at most 1000 that start is th
 step is taken, and so it agrees with the exact solve by construction, at any number of epochs. Where m is 2000
 or 5000 most of its accuracy may come from the start too. What is said below of stochastic solvers is said
 of SGD alone."""
-GRIDS = {
-    "damping": DAMPINGS,
-    "length_scale": LENGTH_SCALES,
-    "strength": STRENGTHS,
-    "rate": RATES,
-}
 
 
 def page(rows: Sequence[Row], folder: Path) -> str:
@@ -66,29 +59,9 @@ def page(rows: Sequence[Row], folder: Path) -> str:
             picture(folder / file, panels, quantity == "time")
             against = "epochs" if quantity == "error" else "CPU seconds"
             parts.append(f"![error against {against}, {what}]({file})")
-    parts.append(_at_the_end(found))
     parts += ["### Mean absolute error", _table(found, _error, plain=True)]
     parts += ["### CPU seconds", _table(found, _seconds, plain=False)]
     return "\n\n".join(parts)
-
-
-def _at_the_end(found: list[Problem]) -> str:
-    """Which hyper-parameters are at an end of their grid, where others might be better."""
-    said = []
-    for one in found:
-        sgd = next(iter(one.stochastic("SGD").values()))
-        for solver, rows in (("exact", one.exact), ("SGD", sgd)):
-            chosen = rows[0].extra
-            names = ["strength"] if one.family == "polynomial" else list(GRIDS)[:3]
-            names += ["rate"] if solver == "SGD" else []
-            ends = [
-                f"{k} {chosen[k]:g}" for k in names if chosen[k] in (min(GRIDS[k]), max(GRIDS[k]))
-            ]
-            if ends:
-                said.append(f"{one}, {solver}: {', '.join(ends)}")
-    if not said:
-        return "No hyper-parameter is at an end of its grid."
-    return f"Hyper-parameters at an end of their grid, so perhaps not the best: {'; '.join(said)}."
 
 
 def _error(rows: Sequence[Row]) -> str:

@@ -1,5 +1,7 @@
 """Hyper-parameters, chosen on draws that are not used again: for exact solves, and for SGD by SGD."""
 
+import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -7,12 +9,20 @@ import numpy as np
 
 import steinax as sx
 
+from ._experiment import Row
+
 FOLDS, SWEEPS = 20, 2
 FITTED = 0.8  # of the draws, if SGD is tuned; it is judged on the others
 DAMPINGS = (1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1.0, 1e-1, 1e-2)  # the grid of the supplement
 LENGTH_SCALES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of the median heuristic's
 STRENGTHS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4)
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # of Adam
+GRIDS = {
+    "damping": DAMPINGS,
+    "length_scale": LENGTH_SCALES,
+    "strength": STRENGTHS,
+    "rate": RATES,
+}
 EVERY = {"value": 1}  # which values of the grids but the rates are tried: see `coarse`
 type Make = Callable[["Hyper"], sx.families.AbstractFamily]
 type Pilot = tuple[sx.data.Integrands, sx.Sample]
@@ -167,6 +177,29 @@ def _by_sgd(
 def coarse() -> None:
     """Try every fourth value of the grids from now on, in this process: for a quick run."""
     EVERY["value"] = 4
+
+
+def at_the_ends(rows: Sequence[Row]) -> str:
+    """Say which hyper-parameters are at an end of their grid, where others might be better."""
+    cells = {json.dumps(row.cell, sort_keys=True): row for row in rows if "strength" in row.extra}
+    total = Counter(row.cell["method"] for row in cells.values())
+    ends: dict[str, Counter[str]] = {}
+    for row in cells.values():
+        family, _, solver = (method := row.cell["method"]).rpartition(", ")
+        names = ["strength"] if family == "polynomial" else ["damping", "length_scale", "strength"]
+        for name in [*names, *(["rate"] if solver.startswith("SGD") else [])]:
+            if (value := row.extra[name]) in (GRIDS[name][0], GRIDS[name][-1]):
+                ends.setdefault(method, Counter())[f"{name.replace('_', '-')} {value:g}"] += 1
+    if not ends:
+        return "No hyper-parameter is at an end of its grid."
+    said = [
+        f"{method}: {', '.join(f'{value} in {count}' for value, count in found.items())} of {total[method]}"
+        for method, found in ends.items()
+    ]
+    return (
+        "Hyper-parameters at an end of their grid, so perhaps not the best, in how many of a method's cells. "
+        f"{'; '.join(said)}."
+    )
 
 
 def _grids(make: Make, length_scales: bool) -> dict[str, tuple[float, ...]]:
