@@ -16,7 +16,7 @@ def _sample() -> sx.Sample:
 
 
 class Everyday:
-    """Processor seconds, so that other work on the machine does not count; 2 runs after one that is not counted."""
+    """Two runs after one that is not counted, in processor seconds: other work does not count."""
 
     timer = time.process_time
     number, repeat, rounds, warmup_time, timeout = 1, 2, 1, 0.0, 300
