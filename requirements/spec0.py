@@ -1,7 +1,7 @@
 """Do the lower bounds keep to SPEC 0? `python requirements/spec0.py` asks PyPI, and prints a table.
 
 SPEC 0 (https://scientific-python.org/specs/spec-0000/) lets a project drop a Python version three years, and
-a minor version of a core package two years after its release. A bound that is later has a reason in `REASONS`.
+a minor version of a core package two years after its release. A later bound has a reason in `REASONS`.
 """
 
 import json
