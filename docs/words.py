@@ -43,7 +43,7 @@ OLD = {  # a pattern, in any case, and what to write for it
 }
 WORDS = re.compile(r"\b(?:" + "|".join(OLD).replace(" ", r"\s+") + r")\b", re.IGNORECASE)
 CODE = re.compile(r"(`+).+?\1|\$\$.+?\$\$|\$[^$]+\$|\{[\w:]+\}", re.DOTALL)
-FINE = re.compile(r"\bthere\s+(?:is|are)\s+no\b", re.IGNORECASE)
+FINE = re.compile(r"\b(?:there\s+(?:is|are)\s+no|conda\s+recipes?)\b", re.IGNORECASE)
 RATED = ("README.md", "docs/tour.md", "docs/guides/*.md")
 PEERS = {  # reading ease, of the newest commits on 2026-11-19
     "ArviZ, getting started": (

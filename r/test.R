@@ -18,6 +18,7 @@ draws <- do.call(bind_draws, c(lapply(file.path(output, sprintf("eight_%d.csv", 
 test_that("means agree with those of posterior, and are more accurate", {
   wanted <- c("mu", "tau", "theta")
   table <- summarise_draws_cv(draws, output, "mean", "mcse_mean", "sd", variables = wanted)
+  print(as.data.frame(table[!is.na(table$mean_cv), names(table) != "sd"]), digits = 3) # for docs/proposals
   expect_s3_class(table, "draws_summary")
   expect_true(is.na(table$mean_cv[table$variable == "lp__"]))
   known <- table[!is.na(table$mean_cv), ]

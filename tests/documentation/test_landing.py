@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from benchmarks.posteriors._landing import landing
 from benchmarks.posteriors._rows import read_rows
 from benchmarks.posteriors._summary import at, ours
