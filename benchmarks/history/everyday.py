@@ -1,7 +1,9 @@
 """What a user waits for, and what it buys: 4 chains of 250 draws in ten dimensions."""
 
 import math
+import os
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +25,11 @@ class Everyday:
 
     def setup(self) -> None:
         """Make the sample, and load what is imported lazily."""
+        measured = os.environ.get("MEASURED", "")
+        if not str(Path(sx.__file__)).startswith(measured):
+            raise RuntimeError(
+                f"{sx.__file__} is not of the commit that is measured, in {measured}"
+            )
         self.sample = _sample()
         sx.estimate("rate0", self.sample)
 
