@@ -1,6 +1,7 @@
 """What is cited is what was used, and BibTeX can read it."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,3 +160,13 @@ def test_entry_can_be_read(row: Reference) -> None:
 
 def test_keys_are_different() -> None:
     assert len({row.key for row in ROWS}) == len(ROWS)
+
+
+def test_the_paper_cites_as_the_library_does() -> None:
+    """An entry of `paper/paper.bib` that the library has too is the same."""
+    path = Path(__file__).parents[1] / "paper" / "paper.bib"
+    entries = path.read_text(encoding="utf-8").strip().split("\n\n")
+    keys = {row.key for row in ROWS}
+    shared = [entry for entry in entries if Reference("", entry).key in keys]
+    assert len(shared) >= 10
+    assert [entry for entry in shared if entry not in ENTRIES] == []

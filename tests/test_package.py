@@ -4,8 +4,11 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 
 
 def test_the_version_is_written_nowhere() -> None:
@@ -37,3 +40,19 @@ def test_citation_names_the_paper_of_the_method() -> None:
     names = authors.removesuffix(" (2020)").replace(" and ", ", ").split(", ")
     assert title in text and place in text
     assert len(names) == 5 and all(name.split()[-1] in text for name in names)
+
+
+def test_the_conda_recipe_requires_what_the_package_requires() -> None:
+    yaml = pytest.importorskip("yaml", reason="of the dev group")
+    recipe = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8"))
+    wanted = [re.sub(r"\[.*\]", "", one).replace(">=", " >=") for one in PROJECT["dependencies"]]
+    run = [*recipe["requirements"]["run"]]
+    run.remove("python >=${{ python_min }}")
+    run.remove("xarray-einstats")  # the extra xarray of arviz-stats
+    assert sorted(run) == sorted(wanted)
+    build = [one.replace(">=", " >=") for one in PYPROJECT["build-system"]["requires"]]
+    assert {*build, "pip", "python ${{ python_min }}.*"} == {*recipe["requirements"]["host"]}
+    scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == scripts
+    assert recipe["about"]["license"] == PROJECT["license"]
+    assert recipe["about"]["summary"] == PROJECT["description"]

@@ -6,7 +6,7 @@ $s$ and $s_R$ the standard errors of $E$ and $R$. The gain of an integrand is
 $$\text{mean } (P - R)^2 / \text{mean } (E - R)^2,$$
 
 means over the blocks, and the calibration the root mean square of $z = (E - R) / \sqrt{s^2 + s_R^2}$:
-1 for error bars that hold, 2 for those that are half as long as they ought to be. As both
+1 for error bars that hold, 2 for those that are half as long as they should be. As both
 differences contain the error of $R$, the gain is understated where $R$ is not much better than $E$.
 """
 

@@ -21,7 +21,7 @@ METHOD = """\
   compiled; median over blocks, then over posteriors.
 
 ```{image} posteriors_gain.png
-:alt: Gain of every posterior, beside those of ZVCV and the prototype
+:alt: Gain of every posterior, next to those of ZVCV and the prototype
 ```
 
 ```{image} posteriors_calibration.png

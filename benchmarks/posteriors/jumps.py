@@ -215,7 +215,7 @@ The probability that a contrast exceeds 0, and that predictions exceed their med
 curved functions of the coordinates. A dash marks an event that holds on every draw.""",
     "gaussian": """## A Gaussian in five dimensions
 
-200 times 4 x 100 independent draws. Control variates with kinks are exact for it: what is left is the error
+200 times 4 x 100 independent draws. Control variates with kinks are exact for it: the remainder is the error
 of tables, about 1e-8 and no Monte Carlo error, so that intervals hold too often.""",
 }
 

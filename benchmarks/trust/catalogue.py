@@ -26,7 +26,7 @@ METHOD = """\
 - ± is from 400 bootstrap samples of the replicates. Where fourth moments of f do not exist or are vast
   (t(2.5), t(3), the funnel's x1) neither figure is certain, whatever its ±.
 - *Plain kept*: the share of replicates in which the choice was plain Monte Carlo.
-- The truth is exact but for the two posteriors: there it is the mean of all reference draws outside the
+- The truth is exact except for the two posteriors, where it is the mean of all reference draws outside the
   block, whose error is added to the intervals'. It pulls ratios a little towards 1. Of their
   {blocks} replicates only 10,000 / n share no draws.
 - *Mutant*: degree 6 with all its columns, cross-fitted by chains, and plain Monte Carlo wherever the

@@ -139,7 +139,7 @@ def page(rows: list[dict], where: dict) -> str:
         f"Of {audits:,} right samples {refused} are refused, and {refused_with} of the same samples with "
         f"their log densities. The audit refuses and names every gross mistake "
         f"in at least {low:.0%} of the seeds, at 4 x 250 draws with AR(1) 0.5 in ten dimensions. "
-        f"An error passed that was larger than the limit printed beside it in {len(under)} of "
+        f"An error passed that was larger than the limit printed next to it in {len(under)} of "
         f"{len(hidden)} rows. An audit takes {figure(where['milliseconds'])} ms.",
         "## Mistakes",
         table(

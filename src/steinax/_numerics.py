@@ -28,7 +28,7 @@ def namespace(*arrays: object) -> Any:
 def cholesky(matrix: AnyArray) -> AnyArray:
     """The lower Cholesky factor of a symmetric matrix, or of a stack of them.
 
-    A matrix that is not positive definite gives NaN, as in jax, without affecting the rest of its stack.
+    A matrix that is not positive definite gives NaN, as in jax, without affecting the others of its stack.
 
     >>> cholesky(np.array([[[4.0]], [[-1.0]]])).ravel().tolist()
     [2.0, nan]

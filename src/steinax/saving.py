@@ -118,7 +118,7 @@ def save(
 
 
 def _check_free(path: Path, overwrite: bool) -> None:
-    """Refuse to replace a file unless `overwrite`, and always refuse a folder that is no zarr store."""
+    """Refuse to replace a file unless `overwrite`, and always refuse a folder that is not a zarr store."""
     if not path.exists():
         return
     if not overwrite:

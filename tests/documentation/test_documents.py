@@ -22,11 +22,13 @@ MARKS = {
     "README.md": (pytest.mark.slow,),
     "docs/guides/command_line.md": (pytest.mark.slow,),
     "docs/guides/from_your_sampler.md": (pytest.mark.slow, pytest.mark.filterwarnings("ignore")),
+    "docs/proposals/nutpie_warmup.md": (pytest.mark.slow, pytest.mark.filterwarnings("ignore")),
 }
 # What a page finds in the folder where it is run: names of the folders of STEINAX_DATA.
 FINDS = {
     "docs/guides/command_line.md": {"output": "cmdstan_eight_schools"},
     "docs/guides/from_your_sampler.md": {"output": "cmdstan_eight_schools"},
+    "docs/proposals/arviz_scores.md": {"output": "cmdstan_eight_schools"},
 }
 # What nothing runs: the page, the block's first line, and the reason.
 CONTRIBUTING = "it resolves every requirement anew, over the network"
@@ -35,7 +37,8 @@ INSTALLS = "it installs; .ci/run does that, in environments of their own"
 NOT_RUN = {
     ("docs/index.md", "$ pip install ."): INSTALLS,
     ("CONTRIBUTING.md", 'flags="--universal --python-version 3.12'): CONTRIBUTING,
-    ("docs/guides/command_line.md", "fit <- model$sample("): "no R where the pages are tested",
+    ("docs/guides/command_line.md", "fit <- model$sample("): "no Stan where the pages are tested",
+    ("docs/proposals/posterior_273.md", 'source("steinax.R")'): "Rscript r/test.R runs it",
     (
         "docs/guides/from_your_sampler.md",
         "import bridgestan",

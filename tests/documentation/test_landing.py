@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from benchmarks.posteriors._landing import landing
 from benchmarks.posteriors._rows import read_rows
 from benchmarks.posteriors._summary import at, ours
@@ -27,9 +28,10 @@ def test_every_posterior_has_a_row_and_the_best_is_first() -> None:
     assert rows[0].startswith(f"| {best['posterior']} |")
 
 
-def test_the_readme_has_the_figures_that_were_measured() -> None:
+@pytest.mark.parametrize("name", ["README.md", "paper/paper.md"])
+def test_the_text_has_the_figures_that_were_measured(name: str) -> None:
     line = ours(at(ROWS, 100))
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
     assert f"a median of {shown(line.median.means)} times as many" in text
     assert f"and {shown(line.median.squares)} for their squares" in text
     assert f"{line.coverage:.1%} of the 95% intervals contained the truth" in text

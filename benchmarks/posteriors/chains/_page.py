@@ -21,7 +21,7 @@ METHOD = """A gain is the mean squared error of plain averages over that of the 
 what twelve times as many draws would do. It is given for the means of the parameters / for those of
 the squares of the standardised parameters, geometric means over parameters. *Calibration* is the root
 mean square of errors over their standard errors: 1 is right, 2 says that error bars are half as long
-as they ought to be. *95% held* is the share of 95% intervals that hold the reference. Both are given
+as they should be. *95% held* is the share of 95% intervals that hold the reference. Both are given
 for the estimates, then for plain averages. *ESS* is the effective sample size, of 1,000 draws, of the
 parameter that mixes worst, in the median replicate. *Diverging* counts transitions, in all replicates
 together. *CPU s* are of a call of `estimate` after the first, then of the sampling of its 1,000 draws,
@@ -37,7 +37,7 @@ sampler has missed something, and the row says how well `estimate` does on what 
 gradient from the scores stored with the draws, and of its constrained parameters from the draws, in
 units of their root mean squares. A model beyond 1e-6 is not sampled; the differential equation of
 lotka_volterra is allowed what Stan's solver leaves. Chains start where Stan's would, uniformly within
-2 of zero, but for two models: those of arma11 within 0.5, as one in ten never came to the posterior
+2 of zero, except for two models: those of arma11 within 0.5, as one in ten never came to the posterior
 from farther out, and those of lotka_volterra at medians of a few draws of the prior."""
 COLUMNS = (
     *("model", "d", "gain", "worst integrand", "calibration", "95% held"),

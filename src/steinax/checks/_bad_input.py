@@ -85,7 +85,7 @@ def _samples() -> Iterator[Input]:
         "a mask": lambda: Sample(np.ma.masked_greater(x, 1.0), -x),
         "one draw": partial(_gaussian, lambda x: x[:1, :1]),
         "a constant dimension": partial(_gaussian, lambda x: x * [1.0, 0.0]),
-        "names that are no strings": partial(_gaussian, names=[1, 2]),
+        "names that are not strings": partial(_gaussian, names=[1, 2]),
         "a name for two dimensions": partial(_gaussian, names="ab"),
         "a name twice": partial(_gaussian, names=["a", "a"]),
         "a name too few": partial(_gaussian, names=["a"]),

@@ -328,7 +328,7 @@ def _add_linear(
 
 
 def steps_above(values: AnyArray, thresholds: AnyArray, sample: Sample) -> tuple[Steps, ...]:
-    """The steps of the integrands `values > thresholds`; none if values are no function of a combination.
+    """The steps of the integrands `values > thresholds`; none if no combination gives the values.
 
     Args:
         values: on the draws, (n, k).
@@ -401,7 +401,7 @@ def curved_steps(
 ) -> tuple[Steps, ...]:
     """The steps of the events that columns of a function exceed a threshold, by its derivatives.
 
-    There are none if jax cannot compute them, if a column is flat, or if the function's arguments are no
+    There are none if jax cannot compute them, if a column is flat, or if the function's arguments are not
     functions of the coordinates. Of positive columns the logarithm is used, whose tails are shorter.
 
     Args:

@@ -123,7 +123,7 @@ def held_out_variance(residual: AnyArray, expected: AnyArray) -> np.ndarray:
     r"""Compute the variance of residuals, observed or expected, whichever is larger, (k,).
 
     A handful of draws far from the others causes most of the variance, and among many candidates one
-    fits them by luck. The variance that the fit expects is not affected by that luck: with $v_i$ the
+    fits them by luck. The variance that the fit expects does not depend on this luck: with $v_i$ the
     expected variance of draw $i$'s error $e_i$, up to a factor, it is the mean of $e_i^2 / v_i$ times
     the mean of $v_i$. It is limited to three times the observed variance.
 

@@ -263,7 +263,7 @@ def with_kinks(choice: Choice, which: np.ndarray, sensitive: np.ndarray) -> Choi
         choice: for all integrands, and after them for the continuations of some.
         which: the integrands that have a continuation, (J,).
         sensitive: the `sensitivity` of these, (J,); twice of it is counted, as candidates are chosen for
-            what is left.
+            the residual.
     """
     k = len(choice.error) - len(which)
     further = choice.error * np.concatenate([np.zeros(k), 2 * sensitive])

@@ -222,7 +222,7 @@ class Corners(NamedTuple):
 
     With $r = c_1 - \rho c_2$ uncorrelated with $c_2$, the first factor is that $r$ exceeds $t_1 - \rho c_2$.
     Its control variate has a direction in which $c_2$ is constant, so it may be multiplied by the second
-    factor. What is left is about $P(r > t_1 - \rho c_2)$, a function of $c_2$, times the second factor, and
+    factor. The residual is about $P(r > t_1 - \rho c_2)$, a function of $c_2$, times the second factor, and
     has a control variate of its own.
     """
 
@@ -372,7 +372,7 @@ class Kinks(AbstractCoordinateFields):
     Gaussian $1\{c > t\}$ minus the control variate is constant, the probability itself.
 
     `estimate` uses it without being asked for integrands with two values that jump where a combination of
-    coordinates passes a threshold, and fits other families to what is left. Kinks of second order are for
+    coordinates passes a threshold, and fits other families to the residual. Kinks of second order are for
     integrands that have a kink themselves, such as the expected excess $(c - t)_+$ over a limit.
 
     Args:

@@ -140,7 +140,7 @@ def leading_inverse(
 ) -> Times:
     r"""The product with $(A A^\top + c)^{-1}$, with $A$ the leading features of all terms.
 
-    The rest of the kernel is approximated by a multiple of the identity, $c = 1 + \operatorname{tr}
+    The remaining part of the kernel is approximated by a multiple of the identity, $c = 1 + \operatorname{tr}
     K_{\text{rest}} / n$: it has many directions, none of them large.
     """
     columns, shift = [], jnp.ones(())

@@ -248,7 +248,9 @@ class Exact(AbstractSolver):
 
     def __check_init__(self) -> None:
         if not self.sigma > 0:
-            raise ValueError(f"sigma is {self.sigma}: it must be positive; math.inf is no penalty.")
+            raise ValueError(
+                f"sigma is {self.sigma}: it must be positive; math.inf means no penalty."
+            )
 
     def solve(self, problem: Problem, key: Key | None = None) -> Solution:
         dual_form, note = self.plan(problem, problem.x.shape[0])

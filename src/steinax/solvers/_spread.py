@@ -59,7 +59,7 @@ class Spread(AbstractSolver):
         n = problem.x.shape[0]
         if n % mesh.size:
             raise ValueError(
-                f"{n} draws cannot be dealt equally to {mesh.size} devices: leave out the first "
+                f"{n} draws cannot be distributed equally over {mesh.size} devices: leave out the first "
                 f"{n % mesh.size} of them, or give Spread a mesh of another number of devices."
             )
         return mesh

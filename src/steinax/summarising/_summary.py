@@ -178,7 +178,7 @@ def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamil
 
     The step is the estimated error of the distribution function there over its slope. For functions of one
     coordinate indicators are made continuous first, and the quantiles are those of their average. Then
-    `Polynomial(2)`, which is cheap, is fitted to what is left. The plain ends stay where it does not help.
+    `Polynomial(2)`, which is cheap, is fitted to the residual. The plain ends stay where it does not help.
     """
     count, dim = wanted.size, sample.draws.shape[-1]
     if not plain.names or (family is None and has_families(sample)):
