@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from benchmarks import problems
 from benchmarks.problems import _logistic
-from benchmarks.trust import _figures, _ratios, _runner, catalogue, coverage, unadjusted
+from benchmarks.trust import _figures, _ratios, _runner, catalogue, coverage, stopping, unadjusted
 from benchmarks.trust._catalogue_replicate import MUTANT, replicate as catalogued
 from benchmarks.trust._coverage_replicate import replicate as covered
 from benchmarks.trust._samplers import SAMPLERS
+from benchmarks.trust._stopping_replicate import TOLERANCES, replicate as stopped
 from benchmarks.trust._unadjusted_replicate import replicate as biased
 
 from full import FULL, only_full
@@ -205,3 +206,42 @@ def test_degree_two_removes_the_bias_of_unadjusted_langevin(cell) -> None:
     assert row["plain"][0] > 0.05
     assert row["degree 2 removed"][0] >= 0.9
     assert f"| {cell} |" in unadjusted.page([row], ABOUT)
+
+
+@pytest.mark.slow
+def test_a_run_that_stops_by_itself_covers_as_one_of_fixed_length() -> None:
+    """100 replicates of a heavy tail: the rule covers as fixed numbers of draws do, and the mutant does not.
+
+    The rule fails by chance once in 44 if its true difference is two points. The mutant's difference, about
+    -4.5 points, has to be two standard errors below zero.
+    """
+    found = stopped("t(5), AR(1) 0.3 | degree 2", np.arange(100))
+    row = stopping.cell_figures(found)
+    rule, first = row["rule"], row["first"]
+    assert rule["stopped"] > 0.95 and rule["looks"] > 3
+    assert rule["passes"]
+    assert first["difference"] < -2 * first["error"] and first["draws"] < rule["draws"]
+
+
+def test_coverage_at_the_stop_is_compared_with_that_of_the_same_numbers_of_draws() -> None:
+    """Two looks: intervals of the first hold in half of the replicates, those of the second always."""
+    low = np.zeros((4, 2, 1))
+    low[:2, 0] = 2.0  # above the truth
+    made = {
+        "value": np.ones((4, 2, 1)),
+        "draws": np.tile([40, 80], (4, 1)),
+        "low": low,
+        "high": low + 3.0,
+        "truth": np.ones((4, 1)),
+    }
+    first = np.tile([0, 0, 1, 1], (len(TOLERANCES), 1)).T
+    rule = np.ones((4, len(TOLERANCES)), int)
+    ends = {
+        f"rule_{end}": np.full((4, len(TOLERANCES), 1), at)
+        for end, at in zip(("low", "high"), (0, 2), strict=True)
+    }
+    row = stopping.cell_figures(made | ends | {"rule": rule, "first": first})
+    assert row["rule"]["fixed"] == row["rule"]["coverage"] == 1 and row["rule"]["passes"]
+    # stops at the first look in the two replicates where it does not hold
+    assert row["first"]["fixed"] == 0.75 and row["first"]["coverage"] == 0.5
+    assert row["first"]["difference"] == pytest.approx(-0.25)
