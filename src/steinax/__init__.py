@@ -89,6 +89,7 @@ _HOMES = {  # in the order in which data flows
         "ksd",
         "thin",
     ),
+    "lattices": (),
     "tempering": (
         "Tempered",
         "evidence",

@@ -18,6 +18,7 @@ from . import (
     summarising as summarising,
     citing as citing,
     thinning as thinning,
+    lattices as lattices,
     tempering as tempering,
     plots as plots,
     saving as saving,
