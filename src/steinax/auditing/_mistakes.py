@@ -147,7 +147,10 @@ EVIDENCE = (
     3.0,
 )  # reductions of chi squared for which an option is preferred to the given one
 CHANCE = 0.02  # the rate at which draws of a smooth density are taken to crowd at an end
-SLOPE, FIVE = 1.9, 1.645  # of a Gaussian's tail at its twentieth, and the distance of that from the median
+SLOPE, FIVE = (
+    1.9,
+    1.645,
+)  # of a Gaussian's tail at its twentieth, and the distance of that from the median
 WALL = (
     0.2  # a twentieth of the draws lies within this fraction of the way from the end to the median
 )

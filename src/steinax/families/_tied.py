@@ -64,8 +64,9 @@ class Tied(AbstractCoordinateFields):
     degree: int = eqx.field(static=True, default=1)
     vectors: tuple[str | tuple[int, ...], ...] = eqx.field(static=True, default=())
     operator: AbstractOperator = eqx.field(default_factory=Langevin)
-    shift: AnyArray | None = None  # of the coordinates that the family is set up in, see `placed`
-    scale: AnyArray | None = None
+    # of the coordinates that the family is set up in, see `placed`
+    shift: AnyArray | None = eqx.field(default=None, repr=False)
+    scale: AnyArray | None = eqx.field(default=None, repr=False)
 
     def __check_init__(self) -> None:
         if self.degree not in (1, 2):
@@ -257,8 +258,9 @@ class Lattice(AbstractCoordinateFields):
     reach: int = eqx.field(static=True, default=3)
     symmetric: bool = eqx.field(static=True, default=True)
     operator: AbstractOperator = eqx.field(default_factory=Langevin)
-    shift: AnyArray | None = None  # of the coordinates that the family is set up in, see `placed`
-    scale: AnyArray | None = None
+    # of the coordinates that the family is set up in, see `placed`
+    shift: AnyArray | None = eqx.field(default=None, repr=False)
+    scale: AnyArray | None = eqx.field(default=None, repr=False)
 
     def __check_init__(self) -> None:
         if any(size < 1 for size in self.shape):
