@@ -46,8 +46,8 @@ the quartic term dominates.
 """
 METHOD = """
 The gain falls with the distance from a free theory. It is small with a negative bare mass, where the
-potential has two wells at every site. Correlators along an axis have no features beyond the reach, which
-is 3.
+potential has two wells at every site. Correlators along an axis have no
+features beyond the reach, which is 3; there they gain nothing, and fits to few configurations lose some.
 
 ## How it is measured
 
