@@ -129,6 +129,7 @@ FAMILIES: tuple[FamilyRow, ...] = (
     FamilyRow("KernelTranslates, Hamiltonian", lambda: _kernel(operator=_hamiltonian())),
     FamilyRow("RandomFeatures", lambda: sx.RandomFeatures(20, 1.5)),
     FamilyRow("Tied", lambda: sx.Tied(2, ((0,),))),
+    FamilyRow("Lattice", lambda: sx.families.Lattice(symmetric=False)),
     FamilyRow("Kinks", lambda: sx.Kinks(0, (-0.4, 0.7)), Shape.BROKEN),
     FamilyRow("Kinks of order 2", lambda: sx.Kinks(0, (-0.4, 0.7), order=2), Shape.KINKED),
     FamilyRow("Subset, polynomial", lambda: sx.families.Subset(sx.Polynomial(3), (0,))),

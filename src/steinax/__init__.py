@@ -90,6 +90,7 @@ _HOMES = {  # in the order in which data flows
         "ksd",
         "thin",
     ),
+    "lattices": (),
     "tempering": (
         "Tempered",
         "evidence",

@@ -19,6 +19,7 @@ from . import (
     stopping as stopping,
     citing as citing,
     thinning as thinning,
+    lattices as lattices,
     tempering as tempering,
     plots as plots,
     saving as saving,

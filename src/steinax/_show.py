@@ -147,7 +147,8 @@ def _cell(tag: str, text: str, side: str) -> str:
 def describe(module: object) -> str:
     """Describe a module on one line: `Polynomial(2) + KernelTranslates(SquaredExponential(3.1))`.
 
-    Only fields that differ from their defaults are shown; a first field that is an integer always is.
+    Only fields with a `repr` that differ from their defaults are shown; a first field that is an integer
+    always is.
 
     >>> from steinax import Polynomial
     >>> describe(Polynomial(3) + Polynomial(2))
@@ -161,7 +162,8 @@ def describe(module: object) -> str:
     shown, skipped = [], False
     for position, field in enumerate(dataclasses.fields(module)):
         value = getattr(module, field.name)
-        if _is_default(field, value) and not (position == 0 and isinstance(value, int)):
+        always = position == 0 and isinstance(value, int)
+        if not field.repr or (_is_default(field, value) and not always):
             skipped = True
         elif skipped:
             shown.append(f"{field.name}={describe(value)}")

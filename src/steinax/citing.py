@@ -63,6 +63,13 @@ jumps, from forces
   eprint = {1711.00006}, archiveprefix = {arXiv},
 }
 
+lattice fields
+@misc{bhattacharya2023control,
+  author = {Tanmoy Bhattacharya and Scott Lawrence and Jun-Sik Yoo},
+  title = {Control Variates for Lattice Field Theory},
+  year = {2023}, eprint = {2307.14950}, archiveprefix = {arXiv},
+}
+
 neural networks
 @misc{zhu2018neural,
   author = {Zhanxing Zhu and Ruosi Wan and Mingjun Zhong},

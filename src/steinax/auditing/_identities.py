@@ -226,10 +226,14 @@ def identities(
 
 
 def false_alarms(dim: int, directions: int) -> AnyArray:
-    """Compute the rate of false alarms of each identity: larger for means, squares and the trace."""
+    """Compute the rate of false alarms of each identity: larger for means, squares and the trace.
+
+    The trace has at least a quarter of them: it averages over dimensions, and in many it is the most precise.
+    """
     size = 4 * dim + directions + directions**2 + 1
     rates = np.full(size, FALSE_ALARM / size)
-    rates[[*range(2 * dim), -1]] = BIAS_ALARM / (2 * dim + 1)
+    of_trace = max(0.25, 1 / (2 * dim + 1))
+    rates[: 2 * dim], rates[-1] = BIAS_ALARM * (1 - of_trace) / (2 * dim), BIAS_ALARM * of_trace
     return rates
 
 

@@ -124,7 +124,21 @@ def _unnamed(draws: Chains, names: tuple[str, ...], tests: Identities) -> Findin
 def _walls(draws: Chains) -> AnyArray:
     """Mark the dimensions whose draws crowd at their smallest or largest value, as at a boundary."""
     low, five, middle, ninety, high = np.quantile(draws, [0, 0.05, 0.5, 0.95, 1], axis=(0, 1))
-    return ((five - low) < WALL * (middle - low)) | ((high - ninety) < WALL * (high - middle))
+    limit = min(WALL, _near_by_chance(draws.shape[0] * draws.shape[1], draws.shape[2]))
+    return ((five - low) < limit * (middle - low)) | ((high - ninety) < limit * (high - middle))
+
+
+def _near_by_chance(n: int, dim: int) -> float:
+    r"""How near to the last of n draws a twentieth of them comes by chance, relative to the median.
+
+    In a smooth tail the range of $k$ draws is that of $k - 1$ exponential variables: below $r$ with the
+    probability $(1 - e^{-r})^{k - 1}$. With its scale and the distance from the median those of a Gaussian,
+    the result is so small that it has the probability `CHANCE` at the 2 dim ends together, if every second
+    draw of a chain is independent.
+    """
+    share = (CHANCE / (2 * dim)) ** (1.0 / max(n / 40 - 1, 0.1))
+    distance = -np.log1p(-share) / SLOPE
+    return float(distance / (distance + FIVE))
 
 
 MOST_CHAINS = 100  # largest number of chains among which swapped ones are searched for
@@ -132,6 +146,11 @@ EVIDENCE = (
     10.0,
     3.0,
 )  # reductions of chi squared for which an option is preferred to the given one
+CHANCE = 0.02  # the rate at which draws of a smooth density are taken to crowd at an end
+SLOPE, FIVE = (
+    1.9,
+    1.645,
+)  # of a Gaussian's tail at its twentieth, and the distance of that from the median
 WALL = (
     0.2  # a twentieth of the draws lies within this fraction of the way from the end to the median
 )

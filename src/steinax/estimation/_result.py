@@ -429,7 +429,9 @@ class Estimate(eqx.Module):
         functions = {"f": functions} if callable(functions) else functions
         better, plain = (derive(functions, self.names, stats) for stats in self._statistics())
         bent = [name for name, e in zip(functions, better.mcse, strict=True) if np.isnan(e)]
-        why = f"{', '.join(bent)} is too far from linear within the errors" if bent else None
+        plain_bent = [name for name, e in zip(functions, plain.mcse, strict=True) if np.isnan(e)]
+        of = bent or [f"the plain average of {listed(plain_bent)}"] * bool(plain_bent)
+        why = f"{', '.join(of)} is too far from linear within the errors" if of else None
         chosen = (f"from {', '.join(sorted(set(self.chosen)))}",) * len(functions)
         result = from_statistics(
             better, plain, tuple(functions), chosen, self.note, reason=why or self.reason

@@ -1,4 +1,4 @@
-"""Families of control variates: polynomials, kernels, networks, for hierarchies, for jumps, and sums."""
+"""Families of control variates: polynomials, kernels, networks, hierarchies, lattices, jumps, and sums."""
 
 from ._base import (
     AbstractCoordinateFields as AbstractCoordinateFields,
@@ -29,7 +29,9 @@ from ._polynomial import Polynomial, layers as layers, stein_monomials as stein_
 from ._restricted import Masked, Subset
 from ._tied import (
     MEMBERS as MEMBERS,
+    Lattice,
     Tied,
+    correlate as correlate,
     outside as outside,
 )
 
@@ -41,6 +43,7 @@ __all__ = [
     "KernelTranslates",
     "Kinks",
     "Landmarks",
+    "Lattice",
     "LinearSum",
     "Masked",
     "Network",

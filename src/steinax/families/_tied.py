@@ -1,9 +1,11 @@
-"""Control variates for hierarchies: features summed over the members of a vector."""
+"""Control variates with shared coefficients: summed over members of a vector, or over sites of a lattice."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations_with_replacement
-from typing import NamedTuple
+from functools import lru_cache
+from itertools import combinations_with_replacement, groupby, product
+from math import factorial, prod
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,9 +14,9 @@ import numpy as np
 
 from .._numerics import namespace
 from .._types import AnyArray, Point, Points
-from ..data import vectors_of
+from ..data import shape_of, vectors_of
 from ..operators import AbstractOperator, Langevin
-from ._base import AbstractCoordinateFields
+from ._base import NUMBERS, AbstractCoordinateFields
 
 GLOBALS = 6  # the most coordinates outside of vectors that features depend on
 CONSTANT = 1e-8  # a smaller standard deviation: the coordinate does not move
@@ -62,8 +64,9 @@ class Tied(AbstractCoordinateFields):
     degree: int = eqx.field(static=True, default=1)
     vectors: tuple[str | tuple[int, ...], ...] = eqx.field(static=True, default=())
     operator: AbstractOperator = eqx.field(default_factory=Langevin)
-    shift: AnyArray | None = None  # of the coordinates that the family is set up in, see `placed`
-    scale: AnyArray | None = None
+    # of the coordinates that the family is set up in, see `placed`
+    shift: AnyArray | None = eqx.field(default=None, repr=False)
+    scale: AnyArray | None = eqx.field(default=None, repr=False)
 
     def __check_init__(self) -> None:
         if self.degree not in (1, 2):
@@ -215,3 +218,232 @@ def _features(
         if degree == 2:
             found += [each * products[:, [j]] for j in range(len(alone)) for each in sums]
     return found
+
+
+class Lattice(AbstractCoordinateFields):
+    r"""Vector fields that share the symmetries of a lattice, for a real scalar field.
+
+    With $\phi_x$ the field at the site $x$, $s_x = -\partial S / \partial \phi_x$ and any function $h$ of two
+    fields, $\sum_x [h(\phi_x, \phi_{x+r}) s_x + \partial h / \partial \phi_x]$ has mean zero: the
+    Schwinger-Dyson equation of a translation-invariant operator. Separations $r$ that reflections and
+    permutations of equal axes map to each other share a coefficient. There is a feature for every such
+    separation within `reach`, and one for every distance between time slices, along each axis. The functions
+    $h$ are $\phi_{x+r}$, $\phi_{x+r}^3$ and $\phi_x^2 \phi_{x+r}$, and without `symmetric` also 1,
+    $\phi_{x+r}^2$ and $\phi_x \phi_{x+r}$. The number of features does not grow with the number of sites
+    but for the slices. The action must be invariant only for a large gain: the mean is zero without.
+
+    Integrands should have the same symmetries, as those of `steinax.lattices.observables` have.
+
+    Args:
+        shape: the number of sites along each axis, with periodic boundaries; by default that of the names of
+            the columns, `phi[0, 0]`, `phi[0, 1]`, ...
+        reach: the largest distance along any axis of the separations that have a feature of their own. Near
+            the free theory a larger reach gains more; with few draws a smaller one does.
+        symmetric: whether the action is even in the field and so are the integrands. Give False for odd
+            integrands, such as the mean field of a theory with a source.
+        operator: on vector fields.
+
+    >>> import numpy as np, steinax as sx
+    >>> kinetic = 3.0 * np.eye(8) - np.roll(np.eye(8), 1, axis=0) - np.roll(np.eye(8), -1, axis=0)
+    >>> root = np.linalg.inv(np.linalg.cholesky(kinetic)).T
+    >>> phi = np.random.default_rng(0).normal(size=(4, 50, 8)) @ root.T  # a free field on a ring
+    >>> sample = sx.from_arrays(phi, -phi @ kinetic, [f"phi[{x}]" for x in range(8)])
+    >>> est = sx.estimate(lambda phi: (phi**2).mean(), sample, sx.families.Lattice())
+    >>> bool(abs(est.value[0] - np.linalg.inv(kinetic)[0, 0]) < 1e-10)
+    True
+    """
+
+    references: ClassVar[tuple[str, ...]] = ("assaraf1999zero", "bhattacharya2023control")
+    shape: tuple[int, ...] = eqx.field(static=True, default=(), converter=tuple)
+    reach: int = eqx.field(static=True, default=3)
+    symmetric: bool = eqx.field(static=True, default=True)
+    operator: AbstractOperator = eqx.field(default_factory=Langevin)
+    # of the coordinates that the family is set up in, see `placed`
+    shift: AnyArray | None = eqx.field(default=None, repr=False)
+    scale: AnyArray | None = eqx.field(default=None, repr=False)
+
+    def __check_init__(self) -> None:
+        if any(size < 1 for size in self.shape):
+            raise ValueError(f"Lattice({self.shape}): give the number of sites along each axis.")
+        if self.reach < 0:
+            raise ValueError(f"Lattice(reach={self.reach}): the reach must be 0 or more.")
+
+    @property
+    def centres_on_draws(self) -> bool:
+        return False
+
+    def placed(self, names: Sequence[str], shift: AnyArray, scale: AnyArray) -> "Lattice":
+        """Find the shape by the names, and note where coordinates have their origin and unit."""
+        shape = self.shape or shape_of(names)
+        if len({name.partition("[")[0] for name in names}) > 1:
+            raise ValueError(
+                "Lattice: the columns are of several variables, and all must be sites of one field: give a "
+                "sample of the field alone."
+            )
+        return replace(self, shape=self._of(len(names), shape), shift=shift, scale=scale)
+
+    def _of(self, dim: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of a lattice of some number of sites; by default a ring."""
+        if shape and prod(shape) != dim:
+            raise ValueError(
+                f"Lattice({shape}) has {prod(shape)} sites and the draws have {dim} columns: give the shape "
+                "whose product that is, with the last axis running fastest."
+            )
+        return shape or (dim,)
+
+    def setup(self, x: Points, score: Points) -> None:
+        return None
+
+    def size(self, state: None, dim: int) -> int:
+        cells = _cells(self._of(dim, self.shape), self.reach)
+        return sum(len(cells.used(*powers)) for powers in self._powers())
+
+    def _powers(self) -> tuple[tuple[int, int], ...]:
+        """The degrees of h in the field at x and in that at x + r."""
+        even = ((0, 1), (0, 3), (2, 1))
+        return even if self.symmetric else (*even, (0, 0), (0, 2), (1, 1))
+
+    def feature_matrix(self, state: None, x: Points, score: Points) -> AnyArray:
+        shape = self._of(x.shape[1], self.shape)
+        if namespace(x) is not np:
+            return self._features(shape, x, score)
+        rows = max(NUMBERS // (8 * prod(shape)), 1)
+        blocks = (slice(start, start + rows) for start in range(0, len(x), rows))
+        return np.concatenate([self._features(shape, x[block], score[block]) for block in blocks])
+
+    def _features(self, shape: tuple[int, ...], x: Points, score: Points) -> AnyArray:
+        """Compute the features of some points, (n, p)."""
+        cells, (z, push) = _cells(shape, self.reach), self._unit(x, score)
+        xp, sites = namespace(z), tuple(range(1, 1 + len(shape)))
+        z, push = (xp.reshape(each, (-1, *shape)) for each in (z, push))
+        origin = np.zeros(shape)
+        origin.flat[0] = 1.0
+        found = []
+        for a, b in self._powers():
+            sums = correlate(_hermite(a, z) * push, _hermite(b, z))
+            if a:
+                sums = sums + a**0.5 * correlate(_hermite(a - 1, z), _hermite(b, z))
+            if b:
+                along = xp.sum(_hermite(a, z) * _hermite(b - 1, z), axis=sites, keepdims=True)
+                sums = sums + b**0.5 * along * origin
+            found.append(cells.folded(sums)[:, cells.used(a, b)])
+        return xp.concat(found, axis=1) / prod(shape) ** 0.5
+
+    def _unit(self, x: AnyArray, score: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """The field in units of its root mean square, and its score, from the coordinates of the fit."""
+        if self.scale is None:
+            return x, score
+        unit = self._size()
+        return (self.shift + self.scale * x) / unit, score / self.scale * unit
+
+    def _size(self) -> float:
+        """The root mean square of the field."""
+        return float(np.mean(np.asarray(self.shift) ** 2 + np.asarray(self.scale) ** 2)) ** 0.5
+
+    def basis(self, state: None, x: Point) -> jax.Array:
+        shape = self._of(x.shape[0], self.shape)
+        cells, (z, _) = _cells(shape, self.reach), self._unit(x, x)
+        z = jnp.reshape(z, (1, *shape))
+        shares = cells.folded(np.eye(prod(shape)).reshape(-1, *shape)).T.reshape(-1, *shape)
+        unit = 1.0 if self.scale is None else self._size() / jnp.asarray(self.scale)
+        found = []
+        for a, b in self._powers():
+            share = jnp.asarray(shares[cells.used(a, b)])
+            fields = _hermite(a, z) * correlate(share, _hermite(b, z))
+            found.append(fields.reshape(-1, x.shape[0]) * unit)
+        return jnp.concatenate(found) / prod(shape) ** 0.5
+
+
+def _hermite(degree: int, z: AnyArray) -> AnyArray:
+    """Hermite polynomials of norm 1 under a standard Gaussian, of degree 0 to 3."""
+    powers = (z**0, z, z**2 - 1, z**3 - 3 * z)
+    return powers[degree] / factorial(degree) ** 0.5
+
+
+def correlate(first: AnyArray, second: AnyArray) -> AnyArray:
+    r"""Compute $\sum_x a_x b_{x+r}$ for every separation r on a periodic lattice, by FFT.
+
+    Args:
+        first: $a$, (n, *shape).
+        second: $b$, of the same shape, or (1, *shape).
+
+    >>> correlate(np.array([[1.0, 2.0, 0.0]]), np.array([[1.0, 0.0, 3.0]])).round(12).tolist()
+    [[1.0, 6.0, 5.0]]
+    """
+    xp, shape = namespace(first, second), first.shape[1:]
+    axes = tuple(range(1, first.ndim))
+    waves = xp.conj(xp.fft.rfftn(first, axes=axes)) * xp.fft.rfftn(second, axes=axes)
+    return xp.fft.irfftn(waves, s=shape, axes=axes)
+
+
+class _Cells(NamedTuple):
+    """Which separations of a lattice share a coefficient.
+
+    Attributes:
+        near: the separations within reach, as positions in the flattened lattice, (m,).
+        orbits: the share of each in every orbit, (m, count).
+        slices: groups of axes of equal length, and the distances between slices along them.
+    """
+
+    near: np.ndarray
+    orbits: np.ndarray
+    slices: tuple[tuple[tuple[int, ...], np.ndarray], ...]
+
+    @property
+    def total(self) -> int:
+        """The number of features of each function h."""
+        return self.orbits.shape[1] + sum(len(distances) for _, distances in self.slices)
+
+    def used(self, a: int, b: int) -> np.ndarray:
+        """The features of a function of some degrees that those of other functions do not repeat."""
+        if a == b == 0:
+            return np.arange(1)
+        return np.arange(1 if a else 0, self.total)  # at r = 0 it is a power of one field
+
+    def folded(self, sums: AnyArray) -> AnyArray:
+        """Add up sums of all separations, (n, *shape), over those that share a coefficient: (n, count)."""
+        xp, n, sites = namespace(sums), sums.shape[0], prod(sums.shape[1:])
+        found = [xp.reshape(sums, (n, -1))[:, self.near] @ self.orbits]
+        for axes, distances in self.slices:
+            length = sums.shape[1 + axes[0]]
+            parts = []
+            for axis in axes:
+                others = tuple(i for i in range(1, sums.ndim) if i != 1 + axis)
+                along = xp.sum(sums, axis=others)
+                parts.append(along[:, distances] + along[:, -distances % length])
+            found.append(sum(parts) / (4 * len(axes) * sites / length) ** 0.5)
+        return xp.concat(found, axis=1)
+
+
+@lru_cache(maxsize=32)
+def _cells(shape: tuple[int, ...], reach: int) -> _Cells:
+    """Find the separations that reflections and permutations of equal axes map to each other.
+
+    Distances between slices are left out where they repeat other features: those within reach if all
+    separations across the axis are too, and, as slices along any axis add up to the same, the last one of
+    all groups of axes but the first.
+    """
+    groups = [
+        tuple(axis for axis, _ in members)
+        for _, members in groupby(
+            sorted(enumerate(shape), key=lambda each: each[1]), key=lambda each: each[1]
+        )
+    ]
+    sizes = [range(-min(reach, (n - 1) // 2), min(reach, n // 2) + 1) for n in shape]
+    orbits: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+    for r in product(*sizes):
+        key = tuple(tuple(sorted(abs(r[axis]) for axis in group)) for group in groups)
+        place = np.ravel_multi_index([i % n for i, n in zip(r, shape, strict=True)], shape)
+        orbits.setdefault(key, []).append(int(place))
+    members = [orbits[key] for key in sorted(orbits)]
+    near = np.array([place for orbit in members for place in orbit])
+    shares = np.zeros((len(near), len(members)))
+    shares[np.arange(len(near)), np.repeat(np.arange(len(members)), [*map(len, members)])] = 1.0
+    slices = []
+    for i, axes in enumerate(groups):
+        length = shape[axes[0]]
+        across = [n for axis, n in enumerate(shape) if axis != axes[0]]
+        covered = all(n // 2 <= reach for n in across)
+        distances = np.arange(reach + 1 if covered else 0, length // 2 + 1)
+        slices.append((axes, distances[:-1] if i else distances))
+    return _Cells(near, shares / np.sqrt(shares.sum(axis=0)), tuple(slices))

@@ -1,0 +1,1 @@
+"""What control variates gain in physics, where the expectation is the result."""
