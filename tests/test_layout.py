@@ -116,7 +116,7 @@ def test_a_file_has_at_most_700_lines_and_a_function_fewer_than_60(path: Path) -
 
 @needs_package
 def test_there_are_few_files_and_none_is_a_stub() -> None:
-    assert 110 <= len(FILES) <= 130, "a new file needs a noun of its own"
+    assert 110 <= len(FILES) <= 140, "a new file needs a noun of its own"
     assert statistics.median(map(_lines, FILES)) >= 120
 
 

@@ -79,6 +79,10 @@ _HOMES = {  # in the order in which data flows
         "predictive",
         "cross_validate",
     ),
+    "molecules": (
+        "from_openmm",
+        "from_mdanalysis",
+    ),
     "farm": (
         "estimate_many",
         "Batch",

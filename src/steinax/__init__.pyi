@@ -14,6 +14,7 @@ from . import (
     chains as chains,
     auditing as auditing,
     estimation as estimation,
+    molecules as molecules,
     farm as farm,
     summarising as summarising,
     citing as citing,
@@ -90,6 +91,10 @@ from .estimation import (
     weigh as weigh,
     predictive as predictive,
     cross_validate as cross_validate,
+)
+from .molecules import (
+    from_openmm as from_openmm,
+    from_mdanalysis as from_mdanalysis,
 )
 from .farm import (
     estimate_many as estimate_many,
