@@ -142,23 +142,24 @@ class TestRefused:
             self._first_report(lambda system: system.setParticleMass(0, 0.0))
 
 
-class TestMDAnalysis:
-    @pytest.fixture(scope="class")
-    def universe(self, liquid: sx.Sample):
-        """The liquid in MDAnalysis's units: Angstrom and kJ/(mol Angstrom)."""
-        count = liquid.dim // 3
-        made = MDAnalysis.Universe.empty(count, trajectory=True, forces=True)
-        made.add_TopologyAttr("types", ["Ar"] * count)
-        kt = simulated.KT * liquid.space.temperature
-        shape = (liquid.length, count, 3)
-        positions = 10 * liquid.draws.reshape(shape)
-        forces = liquid.scores.reshape(shape) * kt / 10
-        box = np.array([*(10 * side for side in liquid.space.box), 90, 90, 90], np.float32)
-        dimensions = np.tile(box, (liquid.length, 1))
-        return made.load_new(
-            positions.astype(np.float32), forces=forces.astype(np.float32), dimensions=dimensions
-        )
+@pytest.fixture(scope="module")
+def universe(liquid: sx.Sample):
+    """The liquid in MDAnalysis's units: Angstrom and kJ/(mol Angstrom)."""
+    count = liquid.dim // 3
+    made = MDAnalysis.Universe.empty(count, trajectory=True, forces=True)
+    made.add_TopologyAttr("types", ["Ar"] * count)
+    kt = simulated.KT * liquid.space.temperature
+    shape = (liquid.length, count, 3)
+    positions = 10 * liquid.draws.reshape(shape)
+    forces = liquid.scores.reshape(shape) * kt / 10
+    box = np.array([*(10 * side for side in liquid.space.box), 90, 90, 90], np.float32)
+    dimensions = np.tile(box, (liquid.length, 1))
+    return made.load_new(
+        positions.astype(np.float32), forces=forces.astype(np.float32), dimensions=dimensions
+    )
 
+
+class TestMDAnalysis:
     def test_of_a_trr_file_is_that_of_openmm(self, universe, liquid, tmp_path) -> None:
         path = tmp_path / "run.trr"
         with MDAnalysis.Writer(str(path), universe.atoms.n_atoms) as writer:
@@ -173,6 +174,7 @@ class TestMDAnalysis:
         same = sx.molecules.pair_distribution(liquid, EDGES)
         np.testing.assert_allclose(g.value, same.value, atol=5e-3)
 
+    @pytest.mark.filterwarnings("ignore:Guessed all Masses", "ignore:Reader has no dt")
     def test_units_of_a_lammps_dump_must_be_given(self, universe, liquid, tmp_path) -> None:
         """A dump in units real, in the format of LAMMPS's manual."""
         path = tmp_path / "run.lammpsdump"
@@ -197,12 +199,20 @@ class TestMDAnalysis:
             sx.from_mdanalysis(read, 100.0, force_unit="furlongs")
 
     def test_rigid_residues_are_particles(self, universe, liquid) -> None:
-        sample = sx.from_mdanalysis(
-            universe, liquid.space.temperature, rigid=True, select="index 0:7"
+        """Each is at its first atom, with the total force on it."""
+        some = universe.select_atoms("index 0:15")
+        residues = np.repeat([0, 1], 8)
+        made = MDAnalysis.Universe.empty(
+            16, n_residues=2, atom_resindex=residues, trajectory=True, forces=True
         )
-        assert sample.dim == 3  # one residue
-        total = liquid.scores.reshape(liquid.length, -1, 3)[:, :8].sum(axis=1) / 10
+        frames = [(some.positions.copy(), some.forces.copy()) for _ in universe.trajectory[:30]]
+        positions, forces = map(np.array, zip(*frames, strict=True))
+        made.load_new(positions, forces=forces)
+        sample = sx.from_mdanalysis(made, liquid.space.temperature, rigid=True)
+        scores = liquid.scores[0, :30].reshape(30, -1, 3)[:, :16] / 10
+        total = scores.reshape(30, 2, 8, 3).sum(axis=2).reshape(30, 6)
         np.testing.assert_allclose(sample.scores[0], total, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(sample.draws[0, :, 3:], positions[:, 8])
 
     def test_what_is_missing_or_changes(self, universe, liquid) -> None:
         without = MDAnalysis.Universe.empty(4, trajectory=True)

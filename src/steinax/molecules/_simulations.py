@@ -269,7 +269,7 @@ def _of_universe(universe: Any, select: str, force_unit: str | None, rigid: bool
     kinds, names = _kinds(atoms), [str(name) for name in getattr(atoms, "names", _kinds(atoms))]
     bonds, molecules = ((), ()) if rigid else _bonded(atoms)
     if rigid:
-        names = [str(group.residues[0].resname) for group in members]
+        names = [str(getattr(group.residues[0], "resname", "molecule")) for group in members]
         kinds = names
     space = Particles(_box(np.array(boxes)), tuple(kinds), molecules, bonds)
     return Frames(np.array(positions), np.array(forces) * factor, space, _names(names))
