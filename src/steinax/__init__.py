@@ -79,10 +79,7 @@ _HOMES = {  # in the order in which data flows
         "predictive",
         "cross_validate",
     ),
-    "molecules": (
-        "from_openmm",
-        "from_mdanalysis",
-    ),
+    "molecules": (),
     "farm": (
         "estimate_many",
         "Batch",

@@ -92,10 +92,6 @@ from .estimation import (
     predictive as predictive,
     cross_validate as cross_validate,
 )
-from .molecules import (
-    from_openmm as from_openmm,
-    from_mdanalysis as from_mdanalysis,
-)
 from .farm import (
     estimate_many as estimate_many,
     Batch as Batch,

@@ -104,4 +104,4 @@ def reported(simulation: app.Simulation, frames: int, every: int) -> sx.molecule
 
 @cache
 def liquid_sample() -> sx.Sample:
-    return sx.from_openmm(reported(liquid(), 300, 60))
+    return sx.molecules.from_openmm(reported(liquid(), 300, 60))

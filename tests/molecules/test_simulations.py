@@ -38,7 +38,7 @@ class TestOpenMM:
         simulation = simulated.butane()
         reporter = simulated.reported(simulation, 30, 20)
         check_adapter(
-            lambda: sx.from_openmm(reporter),
+            lambda: sx.molecules.from_openmm(reporter),
             chains=1,
             length=30,
             dim=12,
@@ -64,15 +64,15 @@ class TestOpenMM:
             simulated.reported(simulated.butane(temperature=t), 10, 10) for t in (300.0, 310.0)
         ]
         with pytest.raises(ValueError, match="differ in their particles, boxes or temperatures"):
-            sx.from_openmm(reporters)
+            sx.molecules.from_openmm(reporters)
         with pytest.raises(ValueError, match="no frames"):
-            sx.from_openmm(sx.molecules.ForceReporter(10))
+            sx.molecules.from_openmm(sx.molecules.ForceReporter(10))
 
     @pytest.mark.slow
     def test_a_dihedral_is_known_exactly(self) -> None:
         """Within five errors in every bin: the torsion alone decides the density."""
         runs = [simulated.reported(simulated.butane(seed, 600.0), 600, 150) for seed in (1, 2)]
-        sample = sx.from_openmm(runs)
+        sample = sx.molecules.from_openmm(runs)
         edges = np.linspace(-np.pi, np.pi, 73)
         found = sx.molecules.dihedral_distribution(sample, (0, 1, 2, 3), edges)
         truth = simulated.torsion_density(edges, 600.0)
@@ -167,7 +167,7 @@ class TestMDAnalysis:
                 writer.write(universe.atoms)
         read = MDAnalysis.Universe.empty(universe.atoms.n_atoms)
         read.load_new(str(path))
-        sample = sx.from_mdanalysis(read, liquid.space.temperature)
+        sample = sx.molecules.from_mdanalysis(read, liquid.space.temperature)
         np.testing.assert_allclose(sample.scores, liquid.scores / 10, rtol=1e-4, atol=1e-3)
         assert sx.audit(sample).passed
         g = sx.molecules.pair_distribution(sample, 10 * EDGES)
@@ -189,14 +189,14 @@ class TestMDAnalysis:
                     file.write(f"{i} 1 " + " ".join(f"{value:.6f}" for value in row) + "\n")
         read = MDAnalysis.Universe(str(path), format="LAMMPSDUMP", topology_format="LAMMPSDUMP")
         with pytest.raises(ValueError, match="force_unit="):
-            sx.from_mdanalysis(read, liquid.space.temperature)
-        sample = sx.from_mdanalysis(
+            sx.molecules.from_mdanalysis(read, liquid.space.temperature)
+        sample = sx.molecules.from_mdanalysis(
             read, liquid.space.temperature, force_unit="kcal/(mol*Angstrom)"
         )
         first = liquid.scores[:, :60] / 10
         np.testing.assert_allclose(sample.scores, first, rtol=1e-3, atol=1e-3)
         with pytest.raises(ValueError, match=r"kcal/\(mol\*Angstrom\) or one of"):
-            sx.from_mdanalysis(read, 100.0, force_unit="furlongs")
+            sx.molecules.from_mdanalysis(read, 100.0, force_unit="furlongs")
 
     def test_rigid_residues_are_particles(self, universe, liquid) -> None:
         """Each is at its first atom, with the total force on it."""
@@ -208,7 +208,7 @@ class TestMDAnalysis:
         frames = [(some.positions.copy(), some.forces.copy()) for _ in universe.trajectory[:30]]
         positions, forces = map(np.array, zip(*frames, strict=True))
         made.load_new(positions, forces=forces)
-        sample = sx.from_mdanalysis(made, liquid.space.temperature, rigid=True)
+        sample = sx.molecules.from_mdanalysis(made, liquid.space.temperature, rigid=True)
         scores = liquid.scores[0, :30].reshape(30, -1, 3)[:, :16] / 10
         total = scores.reshape(30, 2, 8, 3).sum(axis=2).reshape(30, 6)
         np.testing.assert_allclose(sample.scores[0], total, rtol=1e-3, atol=1e-3)
@@ -217,11 +217,11 @@ class TestMDAnalysis:
     def test_what_is_missing_or_changes(self, universe, liquid) -> None:
         without = MDAnalysis.Universe.empty(4, trajectory=True)
         with pytest.raises(ValueError, match="nstfout"):
-            sx.from_mdanalysis(without, 300.0)
+            sx.molecules.from_mdanalysis(without, 300.0)
         with pytest.raises(ValueError, match="of no atom"):
-            sx.from_mdanalysis(universe, 300.0, select="index 999")
+            sx.molecules.from_mdanalysis(universe, 300.0, select="index 999")
         with pytest.raises(ValueError, match="in Kelvin"):
-            sx.from_mdanalysis(universe, -1.0)
+            sx.molecules.from_mdanalysis(universe, -1.0)
         boxes = np.array([[10.0, 10, 10, 90, 90, 90], [10.1, 10, 10, 90, 90, 90]])
         with pytest.raises(ValueError, match="barostat"):
             sx.molecules._simulations._box(boxes)
