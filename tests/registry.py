@@ -214,6 +214,7 @@ SPACES: tuple[SpaceRow, ...] = (
     SpaceRow("sphere, circle", continuous.circle),
     SpaceRow("sphere, uniform", lambda: continuous.von_mises_fisher(0.0)),
     SpaceRow("sphere, von Mises-Fisher", lambda: continuous.von_mises_fisher(2.0)),
+    SpaceRow("torus, coupled angles", continuous.torus),
     SpaceRow("counts, Poisson", discrete.poisson),
     SpaceRow("counts, negative binomial", discrete.negative_binomial),
     SpaceRow("counts, competing", discrete.competing),

@@ -171,6 +171,7 @@ DECORATORS = [
 ]  # of functions that jax or laws call
 LOOKED_UP = [  # by other packages, or only named in the text of an annotation
     *("test_*", "pytest_*", "__getattr__", "__dir__", "_repr_html_", "_constructor"),
+    "describeNextReport",  # by OpenMM
     *("showwarning", "_action_max_length", "caption_*", "rich", "RenderableType"),
 ]
 

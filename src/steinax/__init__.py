@@ -79,6 +79,7 @@ _HOMES = {  # in the order in which data flows
         "predictive",
         "cross_validate",
     ),
+    "molecules": (),
     "farm": (
         "estimate_many",
         "Batch",

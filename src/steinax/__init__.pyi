@@ -14,6 +14,7 @@ from . import (
     chains as chains,
     auditing as auditing,
     estimation as estimation,
+    molecules as molecules,
     farm as farm,
     summarising as summarising,
     stopping as stopping,

@@ -70,6 +70,24 @@ lattice fields
   year = {2023}, eprint = {2307.14950}, archiveprefix = {arXiv},
 }
 
+pair distributions from forces
+@article{borgis2013computation,
+  author = {Daniel Borgis and Roland Assaraf and Benjamin Rotenberg and Rodolphe Vuilleumier},
+  title = {Computation of Pair Distribution Functions and Three-Dimensional Densities with a Reduced
+    Variance Principle},
+  year = {2013}, journal = {Molecular Physics}, volume = {111}, number = {22--23},
+  pages = {3486--3492}, doi = {10.1080/00268976.2013.838316},
+}
+
+pair distributions from forces
+@article{coles2021reduced,
+  author = {Samuel W. Coles and Etienne Mangaud and Daan Frenkel and Benjamin Rotenberg},
+  title = {Reduced Variance Analysis of Molecular Dynamics Simulations by Linear Combination of
+    Estimators},
+  year = {2021}, journal = {The Journal of Chemical Physics}, volume = {154}, pages = {191101},
+  eprint = {2104.05038}, archiveprefix = {arXiv},
+}
+
 neural networks
 @misc{zhu2018neural,
   author = {Zhanxing Zhu and Ruosi Wan and Mingjun Zhong},

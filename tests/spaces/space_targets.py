@@ -164,3 +164,29 @@ def von_mises_fisher(kappa: float) -> SpaceTarget:
         lambda x: np.broadcast_to(kappa * mean, x.shape).copy(),
         draw,
     )
+
+
+def torus() -> SpaceTarget:
+    """Two coupled angles of different periods, by a rule for functions that jump where they begin."""
+    lengths, lower = np.array([2 * np.pi, 1.0]), np.array([-np.pi, 0.0])
+    turns = np.array([1.0, 2 * np.pi])
+
+    def log_density(x):
+        a, b = np.moveaxis(x * turns, -1, 0)
+        return 1.5 * np.cos(a) + np.cos(b) + 0.8 * np.sin(a) * np.sin(b)
+
+    def score(x):
+        a, b = np.moveaxis(x * turns, -1, 0)
+        along_a = -1.5 * np.sin(a) + 0.8 * np.cos(a) * np.sin(b)
+        along_b = -np.sin(b) + 0.8 * np.sin(a) * np.cos(b)
+        return np.stack([along_a, along_b], axis=-1) * turns
+
+    def draw(rng, n):
+        x = lower + lengths * rng.uniform(size=(40 * n, 2))
+        return x[np.log(rng.uniform(size=len(x))) < log_density(x) - 3.3][:n]
+
+    sides = zip(lower, lower + lengths, strict=True)
+    nodes, weights = _products([_legendre(low, high) for low, high in sides])
+    weights = weights * np.exp(log_density(nodes))
+    space = sx.spaces.Torus(lengths, lower)
+    return SpaceTarget("torus", space, nodes, weights / weights.sum(), score, draw)

@@ -28,12 +28,14 @@ from ._identities import (
     Finding,
     Identities as Identities,
     Means,
+    Repair as Repair,
     critical,
     effective_sizes as effective_sizes,
     false_alarms as false_alarms,
     standardised as standardised,
     tested as tested,
 )
+from ._mistakes import divided as divided, shifted as shifted, sign as sign
 
 __all__ = [
     "AuditError",

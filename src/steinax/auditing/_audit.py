@@ -283,6 +283,8 @@ def _disagreement(sample: Sample) -> Iterator[Finding]:
     """Find dimensions on which the chains disagree, by split R-hat."""
     if sample.length < 4 or (np.ptp(sample.x, axis=0) == 0).any():
         return
+    if sample.space is not None and not sample.space.has_marginals:
+        return
     with np.errstate(divide="ignore", invalid="ignore"):  # chains that never move
         rhat = split_rhat(sample.draws)
     high = rhat > RHAT
@@ -383,11 +385,11 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
             score_finding = energy_finding or _against(
                 sample, draws, scores, tests, frame, apart="stuck" not in kinds
             )
-        else:  # no limits and no named mistakes are known for other spaces
+        else:  # no limits are known for other spaces
             series = sample.space.identities(draws, scores)
             tests = tested([series], sample.dim, sample.weights)
             limit, limit_squares = unlimited, unlimited
-            score_finding = None if tests.hold else _unnamed(sample)
+            score_finding = None if tests.hold else _in_space(sample, draws, scores)
     problems[:0] = compared if score_finding is None else [*compared, score_finding]
     strength, checked = float(tests.strength.max()), tests.strength.size
     was_compared = log_density is not None or log_densities is not None
@@ -431,8 +433,19 @@ def _against(
     return None
 
 
+def _in_space(sample: Sample, draws: Chains, scores: Chains) -> Finding:
+    """Find the first repair of its space with which the identities hold."""
+    assert sample.space is not None
+    for repair in sample.space.repairs(draws, scores):
+        weights = None if sample.weights is None else sample.weights[:, repair.kept]
+        series = sample.space.identities(repair.draws, repair.scores)
+        if tested([series], sample.dim, weights).hold:
+            return Finding(repair.kind, repair.message, columns=repair.columns)
+    return _unnamed(sample)
+
+
 def _unnamed(sample: Sample) -> Finding:
-    """Report failed identities in a space for which no common mistakes are known."""
+    """Report failed identities in a space of which no repair makes them hold."""
     message = (
         f"the scores are not those of the draws on {sample.space!r}: its Stein identities fail. Check that "
         "scores and draws are in the same order and that the space is the right one; see steinax.spaces."

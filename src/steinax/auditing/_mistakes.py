@@ -174,26 +174,25 @@ def lag(
     draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
 ) -> Iterator[Repair]:
     """Propose scores shifted by one draw, if that aligns them better with their draws."""
-    given_alignment, first, last = (
-        alignment(draws, scores, weights),
-        slice(None, -1),
-        slice(1, None),
-    )
+    given_alignment = alignment(draws, scores, weights)
+    for repair in shifted(draws, scores):
+        kept_weights = None if weights is None else weights[:, repair.kept]
+        if alignment(repair.draws, repair.scores, kept_weights) > given_alignment:
+            yield repair
+
+
+def shifted(draws: Chains, scores: Chains) -> Iterator[Repair]:
+    """Propose scores of the next and of the previous draw."""
+    first, last = slice(None, -1), slice(1, None)
     for word, kept, moved, slices in (
         ("late", first, last, "draws[:, :-1] with scores[:, 1:]"),
         ("early", last, first, "draws[:, 1:] with scores[:, :-1]"),
     ):
-        x, s, kept_weights = (
-            draws[:, kept],
-            scores[:, moved],
-            None if weights is None else weights[:, kept],
+        message = (
+            f"the scores are one draw {word}: the identities hold when they are shifted by one "
+            f"within each chain. Save the gradient at the draw itself, or give {slices}."
         )
-        if alignment(x, s, kept_weights) > given_alignment:
-            message = (
-                f"the scores are one draw {word}: the identities hold when they are shifted by one "
-                f"within each chain. Save the gradient at the draw itself, or give {slices}."
-            )
-            yield Repair("lag", x, s, message, kept=kept)
+        yield Repair("lag", draws[:, kept], scores[:, moved], message, kept=kept)
 
 
 def order(
@@ -309,8 +308,12 @@ def tempered(
     draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
 ) -> Iterator[Repair]:
     """Propose dividing all scores by one factor."""
-    beta = alignment(draws, scores, weights)
-    if beta < 0.01:
+    yield from divided(draws, scores, alignment(draws, scores, weights))
+
+
+def divided(draws: Chains, scores: Chains, beta: float) -> Iterator[Repair]:
+    """Propose dividing all scores by a factor, if it is positive."""
+    if not beta >= 0.01:
         return
     message = (
         f"the scores are {beta:.2g} times those of the draws' density, as of a tempered one: the "

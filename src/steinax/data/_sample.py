@@ -217,6 +217,11 @@ class AbstractSpace(eqx.Module):
         """Whether the space is discrete, so that draws may coincide."""
         return False
 
+    @property
+    def has_marginals(self) -> bool:
+        """Whether coordinates have distributions by themselves, on which chains should agree."""
+        return True
+
     @abc.abstractmethod
     def check(self, draws: Chains) -> None:
         """Raise an error with advice if draws do not lie in the space."""
@@ -248,6 +253,13 @@ class AbstractSpace(eqx.Module):
     @abc.abstractmethod
     def identities(self, draws: Chains, scores: Chains) -> AnyArray:
         """Evaluate functions with mean zero for correct scores on each draw: (chain, draw, count)."""
+
+    def repairs(self, draws: Chains, scores: Chains) -> Iterator[Any]:
+        """Yield draws and scores with one common mistake undone, each an `auditing.Repair`: none by default.
+
+        The audit names the first with which the identities hold.
+        """
+        return iter(())
 
     @abc.abstractmethod
     def family(self, n: int, dim: int) -> Any:

@@ -399,6 +399,7 @@ class Regression:
         p = columns.shape[1]
         ridge = np.where(np.arange(p) < self.free, 0.0, self.penalty)
         size = np.sqrt(np.sum(columns**2, axis=0) + ridge)
+        size = np.where(size > 0, size, 1.0)
         below = np.diag(np.sqrt(ridge))[self.free :]
         rows = np.concatenate([columns[:start], columns[stop:], below]) / size
         return (columns[start:stop] / size) @ np.linalg.pinv(rows, rcond=DEPENDENT)

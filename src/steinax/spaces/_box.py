@@ -11,11 +11,11 @@ from .._types import AnyArray, Chains, Point, Points
 from ..auditing import standardised
 from ..data import AbstractSpace
 from ..families import AbstractLinearFamily, KernelTranslates, Polynomial
-from ..operators import AbstractOperator, Function, Langevin, PairFunction, along_direction
 from ._common import (
     DRAWS_PER_CANDIDATE,
     HIGHEST,
     HIGHEST_IN_TAILS,
+    AbstractWalledLangevin,
     affordable,
     candidates,
     pair_products,
@@ -52,7 +52,7 @@ class WallDistance(eqx.Module):
         return jnp.where(below, x - low, 1.0) * jnp.where(above, high - x, 1.0) / width
 
 
-class BoxLangevin(AbstractOperator):
+class BoxLangevin(AbstractWalledLangevin):
     r"""The Langevin operator on a box, for functions that need not vanish at its faces.
 
     $$ \mathcal{L} u = \nabla \cdot (b\, u) + b\, u \cdot \nabla \log \pi, \qquad
@@ -82,37 +82,8 @@ class BoxLangevin(AbstractOperator):
         self.on_fields = on_fields
 
     @property
-    def acts_on_fields(self) -> bool:
-        return self.on_fields
-
-    @property
     def domain(self) -> str:
         return box_domain(self.walls.lower, self.walls.upper)
-
-    def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
-        if self.on_fields:
-            return Langevin()(lambda z: u(z) * self.walls(z), x, score)
-
-        def partial_derivative(unit: jax.Array) -> AnyArray:  # of one component of b grad u
-            return along_direction(
-                lambda z: along_direction(u, z, self.walls(z) * unit)[1], x, unit
-            )[1]
-
-        divergence = jax.vmap(partial_derivative)(jnp.eye(x.shape[-1], dtype=x.dtype)).sum(axis=0)
-        return divergence + along_direction(u, x, self.walls(x) * score)[1]
-
-    def representer(self, kernel: PairFunction, y: Point, score: Point) -> Function:
-        if not self.on_fields:
-            return lambda x: self(lambda z: kernel(x, z), y, score)
-        # b_i depends on y_i alone, so one direction gives all of its derivatives
-        walls, slope = along_direction(self.walls, y, jnp.ones_like(y))
-        drift = walls * score + slope
-
-        def field(x: jax.Array) -> jax.Array:
-            value, gradient = jax.value_and_grad(kernel, argnums=1)(x, y)
-            return walls * gradient + value * drift
-
-        return field
 
     def moved(self, shift: Point, scale: Point) -> "BoxLangevin":
         lower, upper = ((bound - shift) / scale for bound in (self.walls.lower, self.walls.upper))

@@ -1,8 +1,9 @@
 """Helpers for spaces: audit identities, candidate families, and scores from ratios of probabilities."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,47 @@ from .._types import AnyArray, Chains, Point
 from ..adapters import over_draws
 from ..data import AbstractSpace, as_chains
 from ..families import AbstractLinearFamily, KernelTranslates
+from ..operators import AbstractOperator, Function, Langevin, PairFunction, along_direction
+
+
+class AbstractWalledLangevin(AbstractOperator):
+    """The Langevin operator on functions times a diagonal matrix field, which vanishes where they may not.
+
+    Subclasses have the field `walls`, whose component $b_i(x)$ depends on $x_i$ alone.
+    """
+
+    walls: eqx.AbstractVar[Any]
+    on_fields: eqx.AbstractVar[bool]
+
+    @property
+    def acts_on_fields(self) -> bool:
+        return self.on_fields
+
+    def __call__(self, u: Function, x: Point, score: Point) -> jax.Array:
+        if self.on_fields:
+            return Langevin()(lambda z: u(z) * self.walls(z), x, score)
+
+        def partial_derivative(unit: jax.Array) -> AnyArray:  # of one component of b grad u
+            return along_direction(
+                lambda z: along_direction(u, z, self.walls(z) * unit)[1], x, unit
+            )[1]
+
+        divergence = jax.vmap(partial_derivative)(jnp.eye(x.shape[-1], dtype=x.dtype)).sum(axis=0)
+        return divergence + along_direction(u, x, self.walls(x) * score)[1]
+
+    def representer(self, kernel: PairFunction, y: Point, score: Point) -> Function:
+        if not self.on_fields:
+            return lambda x: self(lambda z: kernel(x, z), y, score)
+        # b_i depends on y_i alone, so one direction gives all of its derivatives
+        walls, slope = along_direction(self.walls, y, jnp.ones_like(y))
+        drift = walls * score + slope
+
+        def field(x: jax.Array) -> jax.Array:
+            value, gradient = jax.value_and_grad(kernel, argnums=1)(x, y)
+            return walls * gradient + value * drift
+
+        return field
+
 
 PAIRS = 20  # dimensions up to which all pairs of dimensions are audited; beyond, only neighbours
 
@@ -27,6 +69,23 @@ def unit_size(series: Chains) -> AnyArray:
     """Divide series by their root mean square; a series of zeros stays zero."""
     size = np.sqrt(np.mean(series**2, axis=(0, 1)))
     return series / np.where(size > 0, size, 1.0)
+
+
+def factor_of(whole: Chains, without: Chains) -> float:
+    r"""Compute the factor by which scores are too large, from series that are linear in the scores.
+
+    Each series is $a + b$ with $b$ proportional to the scores, and has mean zero for correct ones. The factor
+    is that of least squares, $-E[a] \cdot E[b] / E[a] \cdot E[a]$, each series in units of its deviation.
+
+    Args:
+        whole: the series.
+        without: the same without scores, $a$.
+    """
+    size = whole.std(axis=(0, 1))
+    size = np.where(size > 0, size, 1.0)
+    constant, total = (each.mean(axis=(0, 1)) / size for each in (without, whole))
+    length = float(constant @ constant)
+    return float(constant @ (constant - total)) / length if length > 0 else np.nan
 
 
 HIGHEST = 6  # degree of a polynomial
