@@ -28,7 +28,7 @@ HEAD = """\
 
 A Lennard-Jones liquid, {count} particles at $\\rho^* = {density}$ and $T^* = {reduced}$, by OpenMM (Langevin
 middle integrator, 10 fs, a frame every {every} steps): $g(r)$ of {frames} frames by
-`steinax.molecules.pair_distribution`, beside the histogram of the same frames in the same bins. *Errors
+`steinax.molecules.pair_distribution`, next to the histogram of the same frames in the same bins. *Errors
 smaller*: the median, over bins with $g > {seen}$, of the ratio of reported standard errors, and its lowest
 tenth. *Held*: the share of these bins in which the histogram of an independent run {times} times as long is
 within the 95% interval, given its own error; for the plain intervals likewise.

@@ -230,7 +230,7 @@ class Lattice(AbstractCoordinateFields):
     separation within `reach`, and one for every distance between time slices, along each axis. The functions
     $h$ are $\phi_{x+r}$, $\phi_{x+r}^3$ and $\phi_x^2 \phi_{x+r}$, and without `symmetric` also 1,
     $\phi_{x+r}^2$ and $\phi_x \phi_{x+r}$. The number of features does not grow with the number of sites
-    but for the slices. The action must be invariant only for a large gain: the mean is zero without.
+    except for the slices. The gain is large only if the action is invariant; the mean is zero in any case.
 
     Integrands should have the same symmetries, as those of `steinax.lattices.observables` have.
 
