@@ -311,7 +311,7 @@ def _distribution(
     core: float | None,
     audit: AuditMode,
 ) -> Estimate:
-    """Estimate the density in bins: the images of their kinks subtracted, and a family fitted to the residual.
+    """Estimate the density in bins: subtract the images of their kinks, and fit a family to the residual.
 
     Args:
         sample: the draws.
