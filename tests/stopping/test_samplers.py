@@ -1,5 +1,7 @@
 """Each sampler, for real: run until its means are precise, or followed while it writes."""
 
+import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 import steinax as sx
 from steinax.adapters import cmdstan_length
+from steinax.cli import main
 from stopping import runs
 
 pytestmark = pytest.mark.slow
@@ -49,10 +52,20 @@ def test_files_that_cmdstan_is_writing(running: Path) -> None:
     assert np.array_equal(later.draws[:, : found.sample.length], found.sample.draws)
 
 
+def test_the_command_ends_when_the_means_are_precise(
+    running: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _wait_for_header(running)
+    words = ["watch", str(running), "--tolerance", "0.05", "--var", "k", "--var", "sigma_obs"]
+    assert main([*words, "--json"]) == 0
+    out, err = capsys.readouterr()
+    answer = json.loads(out)
+    assert answer["reason"] == "precise" and len(answer["looks"]) >= 2
+    assert "every 95% interval is within its tolerance" in err
+
+
 def _wait_for_header(folder: Path) -> None:
     """Until there is a file to recognise: `until` waits for the draws itself."""
-    import time
-
     for _ in range(200):
         if any(file.stat().st_size for file in folder.glob("*diagnostic*.csv")):
             return
