@@ -122,10 +122,18 @@ def _moved(f, factor: float, shift: float):
     return lambda x: factor * f(x) + shift
 
 
-@law("use the coordinates that `setup` is given: they are standardised already.", of_linear_family)
+@law(
+    "use the coordinates that `setup` is given: they are standardised already. If all columns share a unit, "
+    "let `has_one_unit` return True.",
+    of_linear_family,
+)
 def units_of_draws_change_nothing(case: FamilyCase) -> None:
-    """Multiplying draws and dividing scores by powers of two gives the same estimate."""
-    sample, unit = skewed_sample(), np.array([2.0**20, 2.0**-20])
+    """Multiplying draws and dividing scores by powers of two gives the same estimate.
+
+    Columns that are in one unit are multiplied by the same power.
+    """
+    one_unit = any(getattr(term, "has_one_unit", False) for term in case.family.terms)
+    sample, unit = skewed_sample(), np.array([2.0**20, 2.0**20 if one_unit else 2.0**-20])
     rescaled = Sample(sample.draws * unit, sample.scores / unit)
     f = {name: _in_units(function, unit) for name, function in functions().items()}
     close(use(case)(rescaled, f), use(case)(sample))

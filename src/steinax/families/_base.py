@@ -174,6 +174,11 @@ class AbstractLinearFamily(AbstractFamily, _HasOperator):
         return False
 
     @property
+    def has_one_unit(self) -> bool:
+        """Whether all columns of the draws are in one unit, as the sites of a field are."""
+        return False
+
+    @property
     def is_matrix_free(self) -> bool:
         """Whether `apply` and `adjoint` do without the (n, p) matrix of features."""
         return False

@@ -158,6 +158,10 @@ class Subset(AbstractLinearFamily):
         return self.family.is_whole_space
 
     @property
+    def has_one_unit(self) -> bool:
+        return self.family.has_one_unit
+
+    @property
     def is_matrix_free(self) -> bool:
         return self.family.is_matrix_free
 

@@ -272,6 +272,10 @@ class Lattice(AbstractCoordinateFields):
     def centres_on_draws(self) -> bool:
         return False
 
+    @property
+    def has_one_unit(self) -> bool:
+        return True
+
     def placed(self, names: Sequence[str], shift: AnyArray, scale: AnyArray) -> "Lattice":
         """Find the shape by the names, and note where coordinates have their origin and unit."""
         shape = self.shape or shape_of(names)
