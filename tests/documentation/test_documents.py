@@ -44,7 +44,7 @@ NOT_RUN = {
         "import bridgestan",
     ): "BridgeStan's sources are on no index",
     ("docs/paper.md", "python -m benchmarks.paper --all"): HOURS,
-    ("docs/api/farm.md", "# Spark"): "Spark and Ray are not installed; the page says so",
+    ("docs/api/methods.md", "# Spark"): "Spark and Ray are not installed; the page says so",
 }
 
 
