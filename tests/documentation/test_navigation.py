@@ -10,12 +10,17 @@ MOST_PAGES = 45
 MOST_WORDS = 1_500
 FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 TREE = re.compile(r"^(`{3,}|:{3,})\{toctree\}\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#\s:]+\.md)(?:#[^)]*)?\)|\{button-ref\} (\S+)|^:link: (\S+)$", re.MULTILINE)
+LINK = re.compile(
+    r"\]\(([^)#\s:]+\.md)(?:#[^)]*)?\)|\{button-ref\} (\S+)|^:link: (\S+)$", re.MULTILINE
+)
+HIDDEN = re.compile(
+    r"^```\{code-cell\}[^\n]*\n:tags: \[(?:remove-cell|hide-input)\]\n.*?^```$", re.MULTILINE | re.DOTALL
+)
 # What is looked up, not read: any length.
 REFERENCE = {"math", "support"}
 TABLES = {"api", "benchmarks"}
 # Parts of other pages.
-INCLUDED = re.compile(r"benchmarks/(?:landing|everyday_|beyond_|scale_|speed_)|paper/|pictures/")
+INCLUDED = re.compile(r"benchmarks/(?:expect|everyday_|beyond_|scale_|speed_)|paper/|pictures/")
 
 
 def _text(page: str) -> str:
@@ -49,8 +54,8 @@ def _linked(page: str) -> set[str]:
 
 
 def _words(page: str) -> int:
-    """The words of a page, its code included, without tables."""
-    lines = FRONT.sub("", _text(page)).splitlines()
+    """The words of a page, the code that readers see included, without tables."""
+    lines = HIDDEN.sub("", FRONT.sub("", _text(page))).splitlines()
     return len(" ".join(line for line in lines if not line.startswith("|")).split())
 
 
