@@ -1,4 +1,4 @@
-"""The site stays small: few pages in its navigation, none of them long, and every other page one link away."""
+"""The site stays small: few pages in its navigation, none of them long, and the others one link away."""
 
 import re
 from pathlib import Path, PurePosixPath
