@@ -14,7 +14,8 @@ LINK = re.compile(
     r"\]\(([^)#\s:]+\.md)(?:#[^)]*)?\)|\{button-ref\} (\S+)|^:link: (\S+)$", re.MULTILINE
 )
 HIDDEN = re.compile(
-    r"^```\{code-cell\}[^\n]*\n:tags: \[(?:remove-cell|hide-input)\]\n.*?^```$", re.MULTILINE | re.DOTALL
+    r"^```\{code-cell\}[^\n]*\n:tags: \[(?:remove-cell|hide-input)\]\n.*?^```$",
+    re.MULTILINE | re.DOTALL,
 )
 # What is looked up, not read: any length.
 REFERENCE = {"math", "support"}
