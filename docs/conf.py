@@ -4,6 +4,9 @@ import os
 import re
 from importlib.metadata import version as installed_version
 
+from docutils import nodes
+from sphinx import addnodes
+
 project = "steinax"
 author = "The steinax developers"
 copyright = author
@@ -25,13 +28,17 @@ extensions = [
 exclude_patterns = [
     "_build",
     # what other pages include
-    "benchmarks/landing.md",
+    "benchmarks/expect.md",
+    "benchmarks/everyday_*.md",
     "benchmarks/beyond_*.md",
     "benchmarks/scale_*.md",
     "benchmarks/speed_*.md",
     "paper/*.md",
     "pictures/landing.md",
 ]
+# Tables of all cells, commands and notes for maintainers are linked from where they belong, and are not in
+# the navigation: tests/documentation/test_navigation.py checks both.
+suppress_warnings = ["toc.not_included"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -94,5 +101,17 @@ def dollar_math(app, what, name, obj, options, lines):
     lines[:] = INLINE.sub(_inline, text).split("\n")
 
 
+def sections_of_entries(app, doctree):
+    """A search shows where its words are in the section of an index entry, as the entry itself is empty."""
+    for node in doctree.findall(addnodes.index):
+        section = node.parent
+        if isinstance(section, nodes.section):
+            node["entries"] = [
+                (kind, word, section["ids"][0] if at.startswith("index-") else at, *others)
+                for kind, word, at, *others in node["entries"]
+            ]
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", dollar_math)
+    app.connect("doctree-read", sections_of_entries)

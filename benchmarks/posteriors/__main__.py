@@ -8,7 +8,6 @@ from .._pinned import ROOT
 from .._provenance import provenance
 from . import __doc__ as description
 from ._data import REFERENCE, folder, starts
-from ._landing import landing
 from ._measure import saved
 from ._page import page
 from ._peers import PEERS
@@ -67,7 +66,6 @@ def main() -> None:
         (given.out / "posteriors.md").write_text(
             page(rows, about | {"failed": failed}), encoding="utf-8"
         )
-        (given.out / "landing.md").write_text(landing(rows), encoding="utf-8")
     if failed:
         raise SystemExit(f"no new results for {', '.join(failed)}: see the messages above.")
 

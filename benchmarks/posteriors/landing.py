@@ -1,9 +1,8 @@
-"""The picture and the table of the site's first page: `python -m benchmarks.posteriors.landing`.
+"""The picture of the site's first page: `python -m benchmarks.posteriors.landing`.
 
 The picture is of a posterior whose likelihood solves an ODE, lynx and hares by Lotka and Volterra, and of
 its first 100 reference draws. Every parameter is drawn in its posterior standard deviations from the
-reference, the plain average of all 10,000 draws. The table is made from `posteriors.json`, which
-`python -m benchmarks.posteriors` measures. It takes half a minute.
+reference, the plain average of all 10,000 draws. It takes half a minute.
 """
 
 from pathlib import Path
@@ -16,8 +15,6 @@ import steinax as sx
 from .._pictures import pyplot
 from .._pinned import ROOT
 from ._data import TOTAL, load
-from ._landing import landing
-from ._rows import read_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,14 +101,12 @@ def caption(plain: np.ndarray, controlled: np.ndarray) -> str:
 
 
 def main() -> None:
-    """Write the pictures of both themes, their caption, and the table."""
+    """Write the pictures of both themes and their caption."""
     docs = ROOT / "docs"
     found = intervals()
     (docs / "pictures" / "landing.md").write_text(caption(*found[1:]), encoding="utf-8")
     for theme in THEMES:
         draw(*found, docs / "pictures" / f"landing_{theme}.svg", theme)
-    rows = read_rows(docs / "benchmarks" / "posteriors.json")
-    (docs / "benchmarks" / "landing.md").write_text(landing(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def from_fields(
     The columns are called `phi[0, 0]`, `phi[0, 1]`, ..., by which `steinax.families.Lattice` knows the shape.
 
     Args:
-        fields: $\phi$, (chain, draw, *shape).
+        fields: $\phi$, (chain, draw, ...), with the axes of the lattice last.
         scores: $-\partial S / \partial \phi$, of the same shape: the force on every site, in units of the
             field at rest, without the step size or the mass of a molecular-dynamics momentum.
         name: of the field.

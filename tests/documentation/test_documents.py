@@ -34,7 +34,13 @@ FINDS = {
 CONTRIBUTING = "it resolves every requirement anew, over the network"
 HOURS = "it takes hours; CI runs `python -m benchmarks.paper --all --quick`"
 INSTALLS = "it installs; .ci/run does that, in environments of their own"
+MODEL = "it needs a model of yours; docs/guides/from_your_sampler.md runs the same lines on one"
 NOT_RUN = {
+    ("README.md", "with model:"): MODEL,
+    ("README.md", "mcmc.warmup("): MODEL,
+    ("README.md", "trace = nutpie.sample("): MODEL,
+    ("README.md", "fit = model.sample("): MODEL,
+    ("docs/index.md", "import steinax as sx"): MODEL,
     ("docs/index.md", "$ pip install ."): INSTALLS,
     ("CONTRIBUTING.md", 'flags="--universal --python-version 3.12'): CONTRIBUTING,
     ("docs/guides/command_line.md", "fit <- model$sample("): "no Stan where the pages are tested",
@@ -44,7 +50,7 @@ NOT_RUN = {
         "import bridgestan",
     ): "BridgeStan's sources are on no index",
     ("docs/paper.md", "python -m benchmarks.paper --all"): HOURS,
-    ("docs/api/farm.md", "# Spark"): "Spark and Ray are not installed; the page says so",
+    ("docs/api/methods.md", "# Spark"): "Spark and Ray are not installed; the page says so",
 }
 
 
