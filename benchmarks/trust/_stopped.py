@@ -112,7 +112,6 @@ POSTERIORS = (
     "logmesquite_logvas",
     "blr",
     "gp_regr",
-    "low_dim_gauss_mix",
 )
 TARGETS: dict[str, Target] = {
     "banana, AR(1) 0.5": banana(0.5),
