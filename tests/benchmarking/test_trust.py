@@ -219,7 +219,7 @@ def test_a_run_that_stops_by_itself_covers_as_one_of_fixed_length() -> None:
     row = stopping.cell_figures(found)
     rule, first = row["rule"], row["first"]
     assert rule["stopped"] > 0.95 and rule["looks"] > 3
-    assert rule["passes"]
+    assert _figures.passes(rule["difference"], rule["error"])
     assert first["difference"] < -2 * first["error"] and first["draws"] < rule["draws"]
 
 
