@@ -18,7 +18,8 @@ points: {count} replicates of four chains for each target. A cell passes when it
 way.
 
 **{passed} of {cells} cells pass for the rule, and {first} of {cells} for a mutant that stops at the first
-small error bar.** The mean over the cells is {rule_off} points for the rule, and {first_off} for the mutant."""
+small error bar.** The mean over the cells is {rule_off} points for the rule, and {first_off} for the
+mutant."""
 
 METHOD = """\
 - *Rule*: what `until` does, with looks as frequent as it permits, at every quarter more draws. *First*: stop
