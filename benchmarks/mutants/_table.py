@@ -625,7 +625,7 @@ AUDIT_GUARDS = (
     _mutant(
         "means and squares are tested as rarely as the other identities",
         "auditing/_identities.py",
-        "rates[[*range(2 * dim), -1]] = BIAS_ALARM / (2 * dim + 1)",
+        "rates[: 2 * dim], rates[-1] = BIAS_ALARM * (1 - of_trace) / (2 * dim), BIAS_ALARM * of_trace",
         "pass",
         f"{GUARDS}::TestIdentities::test_that_bound_a_bias_have_most_of_the_false_alarms",
     ),

@@ -410,7 +410,7 @@ def _batches(source: Any) -> Any:
     if isinstance(source, Sample):
         raise TypeError("the source is a sample, and no more draws are to come: use estimate.")
     several = source if isinstance(source, list | tuple) else [source]
-    files = all(isinstance(one, str | os.PathLike) for one in several)
+    files = len(several) > 0 and all(isinstance(one, str | os.PathLike) for one in several)
     if files or _is_sampler(source) or not isinstance(source, Iterable):
         return follow(source)
     return (batch for batch in source)

@@ -35,6 +35,7 @@ CONTRIBUTING = "it resolves every requirement anew, over the network"
 HOURS = "it takes hours; CI runs `python -m benchmarks.paper --all --quick`"
 INSTALLS = "it installs; .ci/run does that, in environments of their own"
 MODEL = "it needs a model of yours; docs/guides/from_your_sampler.md runs the same lines on one"
+SAMPLERS = "tests/stopping/test_samplers.py runs the same samplers"
 NOT_RUN = {
     ("README.md", "with model:"): MODEL,
     ("README.md", "mcmc.warmup("): MODEL,
@@ -49,6 +50,10 @@ NOT_RUN = {
         "docs/guides/from_your_sampler.md",
         "import bridgestan",
     ): "BridgeStan's sources are on no index",
+    ("docs/guides/stopping.md", "# BlackJAX: states of further draws"): SAMPLERS,
+    ("docs/guides/stopping.md", "./model sample"): SAMPLERS,
+    ("docs/guides/molecules.md", "universe = MDAnalysis.Universe("): "its files are the reader's; "
+    "tests/molecules reads such files",
     ("docs/paper.md", "python -m benchmarks.paper --all"): HOURS,
     ("docs/api/methods.md", "# Spark"): "Spark and Ray are not installed; the page says so",
 }

@@ -187,13 +187,20 @@ def test_wrong_arguments_are_refused(call, message: str) -> None:
         call()
 
 
-def test_an_unknown_unit_is_refused() -> None:
-    """In a process of its own: the tests' checks of types would refuse it first."""
-    code = "import steinax as sx; sx.until([], unit='percent')"
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("sx.until([], unit='percent')", "unit='percent': use 'sd', 'absolute' or 'relative'."),
+        ("sx.until([], sx.data.Integrands(x, ('f',)))", "more are to come: give functions."),
+    ],
+)
+def test_wrong_types_are_refused(call: str, message: str) -> None:
+    """In a process of its own: the tests' checks of types would refuse them first."""
+    code = f"import numpy as np, steinax as sx; x = np.zeros((4, 25, 1)); {call}"
     done = subprocess.run(
         [sys.executable, "-c", code], check=False, stderr=subprocess.PIPE, text=True
     )
-    assert done.returncode and "unit='percent': use 'sd', 'absolute' or 'relative'." in done.stderr
+    assert done.returncode and message in done.stderr
 
 
 def test_sources_that_cannot_go_on_are_refused() -> None:
@@ -202,5 +209,3 @@ def test_sources_that_cannot_go_on_are_refused() -> None:
         sx.until(sample, COSINE)
     with pytest.raises(TypeError, match="let it yield samples, such as from_numpyro"):
         sx.until([sample, np.zeros((4, 25, 2))], COSINE, 1e-6)
-    with pytest.raises(TypeError, match="more are to come: give functions"):
-        sx.until(gaussian(), sx.data.integrands(sample.draws[..., 0], sample))

@@ -160,7 +160,7 @@ def _length(draws: np.ndarray, scores: np.ndarray) -> int:
 def stored_warmup(
     tree: "xarray.DataTree", names: Sequence[str], warmup: bool = True
 ) -> dict[str, Any] | None:
-    """Read those of the warm-up; None if it has no scores or other columns, or if `warmup` is false.
+    """Read those of the warm-up; None without draws, scores or the same columns, or if `warmup` is false.
 
     Args:
         tree: that of the draws.
@@ -168,7 +168,12 @@ def stored_warmup(
         warmup: whether to read it.
     """
     warm = warmup_tree(tree, warmup)
-    parts = stored_parts(warm) if has_scores(warm) else {"names": None}
+    if not has_scores(warm):
+        return None
+    try:
+        parts = stored_parts(warm)
+    except NoDrawsError:
+        return None
     return parts if parts["names"] == tuple(names) else None
 
 
