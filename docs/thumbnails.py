@@ -1,7 +1,7 @@
 """The pictures of the gallery: `python docs/thumbnails.py [PAGE...]`, all pages by default.
 
-It runs the cells of a page, prints what they print, and writes one of the page's own figures, without its
-text, to docs/pictures. A page is named like `examples/farm`. Each takes as long as building the page does.
+It runs the cells of a page until they have drawn the figure that is shown, prints what they print, and writes
+the figure, without its text, to docs/pictures. A page is named like `examples/farm`.
 """
 
 import io
@@ -59,8 +59,8 @@ def cells(path: Path) -> Iterator[tuple[str, bool]]:
             yield code, ":tags: [raises-exception]" in token.content
 
 
-def run(path: Path) -> dict[str, Any]:
-    """Run the cells of a page; the names that they leave."""
+def run(path: Path, figures: int) -> dict[str, Any]:
+    """Run the cells of a page until there are so many figures; the names that they leave."""
     names: dict[str, Any] = {"__name__": "page"}
     for code, fails in cells(path):
         try:
@@ -68,6 +68,8 @@ def run(path: Path) -> dict[str, Any]:
         except Exception:
             if not fails:
                 raise
+        if len(plt.get_fignums()) >= figures:
+            break
     return names
 
 
@@ -92,8 +94,9 @@ def bare(axis: "Axes") -> None:
 
 def picture(name: str) -> None:
     """Run a page and write its picture."""
-    shown, names = SHOWN[name], run(DOCS / f"{name}.md")
-    which, place = shown if isinstance(shown, tuple) else (-1, 0)
+    shown = SHOWN[name]
+    which, place = shown if isinstance(shown, tuple) else (0, 0)
+    names = run(DOCS / f"{name}.md", which + 1)
     if not isinstance(shown, tuple):
         shown(names)
     figure = plt.figure(plt.get_fignums()[which])
