@@ -39,13 +39,13 @@ def of_evidence(page: dict[str, Any]) -> None:
 SHOWN: dict[str, tuple[int, int] | Callable[[dict[str, Any]], None]] = {  # figure, and axes in it
     "examples/pharmacometrics": (0, 0),
     "guides/expensive_models": (0, 0),
+    "examples/decision": (0, 0),
     "examples/hierarchical": (0, 0),
-    "examples/item_response": (0, 0),
     "examples/logistic": (0, 0),
+    "examples/farm": (0, 1),
+    "examples/item_response": (0, 0),
     "examples/gaussian_process": (0, 0),
     "beyond/evidence": of_evidence,
-    "examples/farm": (0, 1),
-    "examples/decision": (0, 0),
     "guides/lattices": (0, 1),
     "guides/molecules": (0, 0),
 }
