@@ -1,6 +1,6 @@
 """Measure the recorder: `python -m benchmarks.recorder` writes `recorder.json` and `recorder.md`.
 
-Sonar is read from `$STEINAX_DATA/sonar`. `--quick` takes two replicates and fewer times.
+Sonar is read from `$STEINAX_DATA/sonar`. `--quick` takes one replicate and fewer times.
 """
 
 import argparse
@@ -64,13 +64,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recorder", description=__doc__)
     parser.add_argument("--replicates", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=15, help="pairs of times")
-    parser.add_argument("--quick", action="store_true", help="two replicates, three times")
+    parser.add_argument("--quick", action="store_true", help="one replicate, three times")
     parser.add_argument("--only", nargs="+", default=list(MODELS), choices=MODELS, metavar="MODEL")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
     given = parser.parse_args()
     settings = {"replicates": given.replicates, "repeats": given.repeats}
     if given.quick:
-        settings = {"replicates": 2, "repeats": 3}
+        settings = {"replicates": 1, "repeats": 3}
     told = about("benchmarks.recorder")
     rows = {(row["model"], row["sampler"]): row for row in known(given.out, "recorder")}
     for model in given.only:

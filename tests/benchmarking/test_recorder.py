@@ -14,7 +14,7 @@ pytest.importorskip("diffrax")
 
 @pytest.mark.slow
 def test_recorded_states_gain_more_than_the_draws_alone(tmp_path) -> None:
-    """Two replicates, one model, both samplers; gains differ by factors of thousands, so by no chance."""
+    """One replicate, one model, both samplers; gains differ by factors of thousands, so by no chance."""
     command = [sys.executable, "-m", "benchmarks.recorder", "--quick", "--only", "epidemic"]
     subprocess.run([*command, "--out", str(tmp_path)], cwd=ROOT, check=True)
     rows = json.loads((tmp_path / "recorder.json").read_text(encoding="utf-8"))["rows"]
