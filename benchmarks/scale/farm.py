@@ -7,7 +7,7 @@ from .._pinned import run
 SIZES = (100, 1_000, 10_000, 100_000)
 CORRELATIONS = (0.0, 0.5, 0.9)  # of neighbouring draws
 SLOWER = 1_000  # posteriors for each of these
-AT_MOST = 6.0  # bare least-squares fits of its size, the time that one posterior takes
+AT_MOST = 4.0  # plain regressions of its size, the time that one posterior takes
 
 
 def measure(only: str | None = None, rounds: int = 3) -> list[dict]:
