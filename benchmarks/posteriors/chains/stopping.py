@@ -119,7 +119,11 @@ def page(rows: list[dict], about: dict) -> str:
         controlled=figure(float(np.median([row["draws"] for row in rows]))),
         plain=figure(float(np.median([row["plain"] for row in rows]))),
     )
-    return "\n".join([head, table(COLUMNS, lines), METHOD.format(most=most, **about)])
+    missing = ", ".join(sorted(set(MODELS) - {row["model"] for row in rows}))
+    left_out = (
+        f"\nNot measured, of the models that the command has: {missing}.\n" if missing else ""
+    )
+    return "\n".join([head, table(COLUMNS, lines), left_out + METHOD.format(most=most, **about)])
 
 
 def main() -> None:
