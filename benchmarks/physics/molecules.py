@@ -14,8 +14,8 @@ import steinax as sx
 
 from .._markdown import about, origin, table, write
 from .._pinned import ROOT
+from ._argon import EPSILON, SIGMA, grid, system
 
-EPSILON, SIGMA, MASS = 0.996, 0.3405, 39.948  # argon: kJ/mol, nm, dalton
 KT = 8.31446261815324e-3
 COUNT, DENSITY, REDUCED = 108, 0.8, 1.0  # particles, rho sigma^3, kT / epsilon
 FRAMES, TIMES, EVERY, SETTLE = 500, 50, 100, 5000
@@ -57,25 +57,13 @@ The audit of the same {frames} frames with wrong forces:
 def simulate(frames: int, seed: int) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Positions and forces, (frame, particle, 3), the side of the box and the temperature."""
     temperature, side = REDUCED * EPSILON / KT, (COUNT / DENSITY) ** (1 / 3) * SIGMA
-    system = openmm.System()
-    system.setDefaultPeriodicBoxVectors(*np.diag([side] * 3).tolist())
-    force, reach = openmm.NonbondedForce(), min(2.5 * SIGMA, 0.499 * side)
-    force.setNonbondedMethod(force.CutoffPeriodic)
-    force.setCutoffDistance(reach)
-    force.setUseSwitchingFunction(True)
-    force.setSwitchingDistance(0.9 * reach)
-    force.setUseDispersionCorrection(False)
-    for _ in range(COUNT):
-        system.addParticle(MASS)
-        force.addParticle(0.0, SIGMA, EPSILON)
-    system.addForce(force)
+    reach = min(2.5 * SIGMA, 0.499 * side)
     integrator = openmm.LangevinMiddleIntegrator(temperature, 1.0, 0.010)
     integrator.setRandomNumberSeed(seed)
     platform = openmm.Platform.getPlatformByName("CPU")
-    context = openmm.Context(system, integrator, platform, {"Threads": "1"})
-    cells = int(np.ceil(COUNT ** (1 / 3)))
-    grid = np.stack(np.meshgrid(*[np.arange(cells)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
-    context.setPositions((grid[:COUNT] + 0.5) * side / cells)
+    argon = system(COUNT, side, reach, 0.9 * reach)
+    context = openmm.Context(argon, integrator, platform, {"Threads": "1"})
+    context.setPositions(grid(COUNT, side))
     context.setVelocitiesToTemperature(temperature, seed)
     openmm.LocalEnergyMinimizer.minimize(context, maxIterations=50)
     integrator.step(SETTLE)

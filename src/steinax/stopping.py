@@ -476,11 +476,10 @@ def _reading(
             lambda: _quietly(source.abort),
         )
     if _is_store(source):
-        return lambda: _of_store(source), lambda n: n > 0 and n >= nutpie_length(source), _nothing
-    whole = cmdstan_length
+        return lambda: _of_store(source), lambda n: 0 < n >= nutpie_length(source), _nothing
     return (
         lambda: from_cmdstan(source, partial=True),
-        lambda n: n > 0 and n >= whole(source),
+        lambda n: 0 < n >= cmdstan_length(source),
         _nothing,
     )
 

@@ -5,12 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import openmm
+from benchmarks.physics import _argon
+from benchmarks.physics._argon import EPSILON, SIGMA
 from openmm import app
 
 import steinax as sx
 
 KT = sx.molecules._simulations.BOLTZMANN
-EPSILON, SIGMA, MASS = 0.996, 0.3405, 39.948  # argon, in kJ/mol, nm and dalton
 TORSION = (355.03, -68.19, 791.32)  # of united-atom butane, in Kelvin
 
 
@@ -38,22 +39,9 @@ def liquid(
 ) -> app.Simulation:
     """Argon in a periodic box, settled."""
     temperature, side = reduced * EPSILON / KT, (count / density) ** (1 / 3) * SIGMA
-    system = openmm.System()
-    system.setDefaultPeriodicBoxVectors(*np.diag([side] * 3).tolist())
-    force = openmm.NonbondedForce()
-    force.setNonbondedMethod(force.CutoffPeriodic)
-    force.setCutoffDistance(0.49 * side)
-    force.setUseSwitchingFunction(True)
-    force.setSwitchingDistance(0.42 * side)
-    force.setUseDispersionCorrection(False)
-    for _ in range(count):
-        system.addParticle(MASS)
-        force.addParticle(0.0, SIGMA, EPSILON)
-    system.addForce(force)
-    simulation = _simulation(_topology("Ar", count, 1), system, temperature, 0.01, seed)
-    cells = int(np.ceil(count ** (1 / 3)))
-    grid = np.stack(np.meshgrid(*[np.arange(cells)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
-    simulation.context.setPositions((grid[:count] + 0.5) * side / cells)
+    argon = _argon.system(count, side, 0.49 * side, 0.42 * side)
+    simulation = _simulation(_topology("Ar", count, 1), argon, temperature, 0.01, seed)
+    simulation.context.setPositions(_argon.grid(count, side))
     simulation.context.setVelocitiesToTemperature(temperature, seed)
     simulation.step(2000)
     return simulation

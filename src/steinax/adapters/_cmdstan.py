@@ -107,14 +107,18 @@ class CsvTable:
     @property
     def complete(self) -> int:
         """The number of complete rows of draws, after the warm-up."""
-        whole = [row.count(b",") + 1 == len(self.columns) for row in self.rows]
+        whole = self._whole
         return max((len(whole) if all(whole) else whole.index(False)) - self.warmup, 0)
 
+    @cached_property
+    def _whole(self) -> list[bool]:
+        """Whether each row has all columns."""
+        return [row.count(b",") + 1 == len(self.columns) for row in self.rows]
+
     def _expect_rows(self, wanted: int) -> None:
-        complete = [row.count(b",") + 1 == len(self.columns) for row in self.rows]
-        if wanted == 0 or not all(complete) or len(complete) != wanted:
+        if wanted == 0 or not all(self._whole) or len(self._whole) != wanted:
             raise ValueError(
-                f"{self.path} holds {sum(complete)} complete rows, but its settings specify {wanted}: the "
+                f"{self.path} holds {sum(self._whole)} complete rows, but its settings specify {wanted}: the "
                 "run was interrupted, is still going on, or the file was edited. Let the run end, or leave "
                 "this chain out by naming the files of the others; from_cmdstan(..., partial=True) takes "
                 "the draws that all chains have so far."
@@ -325,9 +329,11 @@ def _expand(name: str) -> list[Path]:
 def _of_one_length(tables: Sequence[CsvTable]) -> list[CsvTable]:
     """Cut all tables to the draws that each of them has so far."""
     shortest = min(tables, key=lambda table: table.complete, default=None)
-    if shortest is not None and not shortest.complete:
+    if shortest is None:
+        return []
+    if not shortest.complete:
         raise _not_started(shortest.path)
-    return [replace(table, most=shortest.complete) for table in tables if shortest is not None]
+    return [replace(table, most=shortest.complete) for table in tables]
 
 
 def _not_started(path: Path) -> NoDrawsError:

@@ -207,8 +207,6 @@ def angle_distribution(
     coordinate = Angle(_space(sample).box, tuple(particles), moving)
     edges = _edges(bins, 0.0, np.pi)
     whole = np.unique([0.0, *edges, np.pi])
-    if family is None:
-        family = FieldsAlong(coordinate, _nodes(sample))
     return _distribution(
         sample, coordinate, edges, whole, 1 / np.diff(edges), "density", family, None, audit
     )
@@ -295,8 +293,6 @@ def _periodic(
             f"bins from {edges[0]:g} to {edges[-1]:g}: give edges from {low:g} to {high:g}."
         )
     whole = np.unique(np.clip([low, *edges, high], low, high))
-    if family is None:
-        family = FieldsAlong(coordinate, _nodes(sample))
     return _distribution(sample, coordinate, edges, whole, scale, label, family, None, audit)
 
 
@@ -307,7 +303,7 @@ def _distribution(
     whole: np.ndarray,
     scale: np.ndarray,
     label: str,
-    family: AbstractFamily,
+    family: AbstractFamily | None,
     core: float | None,
     audit: AuditMode,
 ) -> Estimate:
@@ -320,7 +316,7 @@ def _distribution(
         whole: a grid from end to end of the coordinate that contains the edges.
         scale: from counts to densities, (bins,).
         label: what the density is called.
-        family: fitted to counts less images.
+        family: fitted to counts less images; fields along the coordinate by default.
         core: a distance within which there are no values, if there is one.
         audit: see `estimate`.
     """
@@ -335,7 +331,8 @@ def _distribution(
     shape = sample.draws.shape[:2]
     names = [f"{label}({middle:.6g})" for middle in (edges[1:] + edges[:-1]) / 2]
     wanted = {name: column.reshape(shape) for name, column in zip(names, values.T, strict=True)}
-    controlled = estimate(wanted, sample, family, audit="off")
+    along = FieldsAlong(coordinate, _nodes(sample)) if family is None else family
+    controlled = estimate(wanted, sample, along, audit="off")
     plain = chain_statistics(counts.reshape(*shape, -1))
     result = from_statistics(
         controlled._statistics()[0],
