@@ -38,6 +38,7 @@ class Study:
         left_out: whether a method is not run at a size.
         pilots: the most draws that the hyper-parameters of a method are chosen on.
         repetitions: the most of a cell.
+        expensive: whether a method is tuned in short (see `Setting`).
     """
 
     name: str
@@ -48,6 +49,7 @@ class Study:
     left_out: Callable[[str, int, bool], bool] = lambda method, m, quick: False
     pilots: Callable[[str], int] = lambda method: 1000
     repetitions: int = 20
+    expensive: Callable[[str], bool] = lambda method: False
 
     def cells(self, quick: bool) -> list[Cell]:
         """Every method at every size."""
@@ -102,7 +104,11 @@ class Study:
             tuned_by,
             repetition,
             lambda given, number: self.draws(given if number in PILOTS else cell, number),
-            Setting(independent=False, reduced=cell["m"] if cell["m"] > pilots else 0),
+            Setting(
+                independent=False,
+                reduced=cell["m"] if cell["m"] > pilots else 0,
+                expensive=self.expensive(cell["method"]),
+            ),
         )
         found = self.chain(cell["length"])
         known = {

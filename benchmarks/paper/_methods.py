@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import jax
@@ -72,6 +72,8 @@ class Setting:
         independent: whether the draws are; if not, neighbours are left out together in cross-validation.
         reduced: the number of draws, if the pilots are fewer or in fewer dimensions. SGD's rate is then
             chosen on as many.
+        expensive: whether a fit takes so long that SGD is tuned on one set of draws instead of two, and that
+            the kernels of an ensemble keep the hyper-parameters that SGD has chosen for the kernel alone.
         network: the family of the method of that name; by default of the paper's size, with a smooth
             activation, for its ReLU under the second-order operator is biased.
     """
@@ -81,9 +83,14 @@ class Setting:
     objective: sx.objectives.AbstractObjective | None = None
     independent: bool = True
     reduced: int = 0
+    expensive: bool = False
     network: sx.families.AbstractFamily = field(
         default_factory=lambda: sx.Network(20, 6, jax.nn.silu, operator=sx.ScalarLangevin())
     )
+
+    def sets(self, by_sgd: bool) -> int:
+        """The number of sets of draws that hyper-parameters are chosen on."""
+        return 1 if self.expensive and by_sgd else len(PILOTS)
 
 
 def polynomial(hyper: Hyper) -> sx.families.AbstractFamily:
@@ -149,7 +156,8 @@ def measure_method(
             by_sgd = how in ("SGD", LITERAL)
             hyper, tuning = _tuned(cell, which, make, setting, by_sgd)
             family, solver = FAMILIES[which](hyper), SOLVERS[how](setting.epochs, hyper.rate)
-            penalty, extra = hyper.penalties(family, ridge=by_sgd), asdict(hyper)
+            penalty = hyper.penalties(family, ridge=by_sgd)
+            extra = asdict(hyper) | {"sets": setting.sets(by_sgd)}
             if how == LITERAL:
                 key = jax.random.key(repetition)
                 path, took, averaging = _literal(draws, family, penalty, solver, setting, key)
@@ -210,7 +218,8 @@ def _tuned(
     """The hyper-parameters of a family on a problem, and the CPU seconds that finding them took."""
     given = {key: value for key, value in cell.items() if key not in NO_PROBLEM}
     key = [make.__module__, family, given, repr(setting.split), source()]
-    length_scales = family != TWO_KERNELS
+    fixed = ("length_scale",) if family == TWO_KERNELS else ()
+    sets = slice(setting.sets(by_sgd))
 
     def given_to_fit(numbers: tuple[int, ...]) -> list[tuple[sx.data.Integrands, sx.Sample]]:
         pilots = [make(cell, number) for number in numbers]
@@ -230,18 +239,25 @@ def _tuned(
         return Hyper(**{name: figures[name] for name in asdict(Hyper())}), figures["seconds"]
 
     made, epochs = FAMILIES[family], setting.epochs
-    exact, seconds = found(
-        key, lambda pilots: cross_validated(made, pilots, length_scales, setting.independent)
-    )
+    if by_sgd and setting.expensive and family != "polynomial":
+        alone = replace(setting, reduced=0, expensive=False)
+        start, seconds = _tuned(cell, "kernel", make, alone, by_sgd)
+        fixed = ("length_scale", "damping")
+    else:
+        start, seconds = found(
+            key, lambda pilots: cross_validated(made, pilots, fixed, setting.independent)
+        )
     if not by_sgd:
-        return exact, seconds
+        return start, seconds
     key += ["SGD", epochs, len(RATES)]
     hyper, further = found(
-        key, lambda pilots: tuned_for_sgd(made, pilots, exact, epochs, length_scales)
+        key, lambda pilots: tuned_for_sgd(made, pilots, start, epochs, fixed), PILOTS[sets]
     )
     if not setting.reduced:
         return hyper, seconds + further
     final, last = found(
-        [*key, setting.reduced], lambda whole: with_rate_for(made, whole, hyper, epochs), WHOLE
+        [*key, setting.reduced],
+        lambda whole: with_rate_for(made, whole, hyper, epochs),
+        WHOLE[sets],
     )
     return final, seconds + further + last

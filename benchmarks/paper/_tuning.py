@@ -50,7 +50,7 @@ class Hyper:
 
 
 def cross_validated(
-    make: Make, pilots: Sequence[Pilot], length_scales: bool = True, independent: bool = True
+    make: Make, pilots: Sequence[Pilot], fixed: Sequence[str] = (), independent: bool = True
 ) -> Hyper:
     """The hyper-parameters of least held-out variance of the exact solve, over all pilots and integrands.
 
@@ -60,7 +60,7 @@ def cross_validated(
     Args:
         make: the family with some hyper-parameters.
         pilots: the draws to try them on.
-        length_scales: whether kernels' length-scales are chosen too, or the median heuristic's stay.
+        fixed: the hyper-parameters that keep their default values.
         independent: whether the draws are.
     """
 
@@ -78,7 +78,7 @@ def cross_validated(
             total += _mean_log(found.left)
         return total
 
-    grids = _grids(make, length_scales)
+    grids = _grids(make, fixed)
     return _swept(Hyper(), grids, left, SWEEPS if len(grids) > 1 else 1)
 
 
@@ -87,7 +87,7 @@ def tuned_for_sgd(
     pilots: Sequence[Pilot],
     start: Hyper,
     epochs: int,
-    length_scales: bool = True,
+    fixed: Sequence[str] = (),
 ) -> Hyper:
     """The hyper-parameters and the learning rate of least held-out variance of SGD itself.
 
@@ -100,7 +100,7 @@ def tuned_for_sgd(
         pilots: the draws to try them on.
         start: those of the exact solve, from which the search starts.
         epochs: of SGD.
-        length_scales: as for `cross_validated`.
+        fixed: the hyper-parameters that stay as they are at the start.
     """
     rates: dict[Hyper, float] = {}
     lowest = np.inf, RATES[len(RATES) // 2]  # what is left at best, and at which rate
@@ -112,7 +112,7 @@ def tuned_for_sgd(
         lowest = min(lowest, (remaining, rates[hyper]))
         return remaining
 
-    grids = dict(reversed(_grids(make, length_scales).items()))  # the penalty first
+    grids = dict(reversed(_grids(make, fixed).items()))  # the penalty first
     best = _swept(start, grids, left, 1)
     return replace(best, rate=rates[best])
 
@@ -204,13 +204,12 @@ def at_the_ends(rows: Sequence[Row]) -> str:
     )
 
 
-def _grids(make: Make, length_scales: bool) -> dict[str, tuple[float, ...]]:
-    """The hyper-parameters that a family has, and the values to try."""
-    grids = {"strength": STRENGTHS}
+def _grids(make: Make, fixed: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """The hyper-parameters that a family has and that are not fixed, and the values to try."""
+    names = ["strength"]
     if any(isinstance(term, sx.KernelTranslates) for term in make(Hyper()).terms):
-        scales = {"length_scale": LENGTH_SCALES} if length_scales else {}
-        grids = scales | {"damping": DAMPINGS} | grids
-    return {name: grid[:: EVERY["value"]] for name, grid in grids.items()}
+        names = ["length_scale", "damping", "strength"]
+    return {name: GRIDS[name][:: EVERY["value"]] for name in names if name not in fixed}
 
 
 def _swept(
