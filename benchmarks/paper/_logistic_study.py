@@ -52,14 +52,15 @@ class Study:
     expensive: Callable[[str], bool] = lambda method: False
 
     def cells(self, quick: bool) -> list[Cell]:
-        """Every method at every size."""
+        """Every method at every size, the expensive ones last, beginning with the largest."""
         most = {"repetitions": self.repetitions} if self.repetitions < 20 else {}
-        return [
+        found = [
             {"m": m, "method": method, "length": self.length[quick]} | most
             for m in self.sizes[quick]
             for method in METHODS
             if not self.left_out(method, m, quick)
         ]
+        return sorted(found, key=lambda cell: self.expensive(cell["method"]) * (1 / cell["m"]))
 
     def prepare(self, quick: bool) -> None:
         """Run the sampler and find the truth."""
