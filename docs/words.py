@@ -1,9 +1,10 @@
 """Is the text plain English? `python docs/words.py` lists sentences to rewrite, and how easily pages read.
 
 1. No page, message or docstring may contain the house's old words. `OLD` has the replacement of each.
-2. The README, the tour and the guides are as easy to read as ArviZ's overview. Flesch's reading ease is
-   about 60 to 70 for plain English and 30 to 50 for university texts. The quickstarts in `PEERS` were
-   measured by the same lines: `python docs/words.py FILE...` takes any Markdown files and notebooks.
+2. The README, the tour and the guides are as easy to read as ArviZ's getting-started page. Flesch's
+   reading ease is about 60 to 70 for plain English and 30 to 50 for university texts. The quickstarts
+   in `PEERS` were measured by the same lines: `python docs/words.py FILE...` takes any Markdown files
+   and notebooks.
 
 textstat is not used: its syllables come from a dictionary that it downloads when it first counts.
 """
@@ -59,7 +60,7 @@ PEERS = {  # reading ease, of the newest commits on 2026-11-19
         "pymc-devs/pymc a4827f0 docs/source/learn/core_notebooks/pymc_overview.ipynb",
     ),
 }
-LEAST = PEERS["ArviZ, overview"][0]
+LEAST = PEERS["ArviZ, getting started"][0]
 
 
 def pages() -> list[Path]:
@@ -150,7 +151,7 @@ def rated() -> list[Path]:
 
 
 def hard_to_read(paths: list[Path]) -> list[str]:
-    """A line for every page that is harder to read than ArviZ's overview."""
+    """A line for every page that is harder to read than ArviZ's getting-started page."""
     scores = {path: reading_ease(markdown(path)) for path in paths}
     return [
         f"{path}: its reading ease is {score:.1f}, below {LEAST}: write shorter sentences and words"
