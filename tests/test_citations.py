@@ -119,7 +119,7 @@ def test_parts_cite_what_they_hold() -> None:
     "used", [np.zeros(3), "x", sx.Sample(np.ones((1, 2, 1)), np.ones((1, 2, 1)))]
 )
 def test_what_has_no_references_is_refused(used: object) -> None:
-    with pytest.raises(TypeError, match="has no references: give citations what estimate or weigh"):
+    with pytest.raises(TypeError, match="has no references: give the result of estimate or weigh"):
         sx.citations(used)
 
 

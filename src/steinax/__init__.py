@@ -132,7 +132,7 @@ def __getattr__(name: str) -> object:
 
 
 def _missing(name: str) -> AttributeError:
-    """What to say of a name that is not here, but perhaps in one of the packages."""
+    """Create the error for a name that steinax lacks, which names the package that has it."""
     for home in [] if name.startswith("_") else _HOMES:
         if name in getattr(import_module(f".{home}", __name__), "__all__", ()):
             return AttributeError(f"steinax has no {name}: it is steinax.{home}.{name}")

@@ -26,7 +26,7 @@ def namespace(*arrays: object) -> Any:
 
 
 def cholesky(matrix: AnyArray) -> AnyArray:
-    """The lower Cholesky factor of a symmetric matrix, or of a stack of them.
+    """Compute the lower Cholesky factor of a symmetric matrix, or of a stack of them.
 
     A matrix that is not positive definite gives NaN, as in jax, without affecting the others of its stack.
 
@@ -78,7 +78,7 @@ def solve_triangular(factor: AnyArray, right: AnyArray, transposed: bool = False
 
 
 def inverse_triangular(factor: AnyArray) -> AnyArray:
-    """The inverse of a lower triangular factor, or of each factor of a stack.
+    """Invert a lower triangular factor, or each factor of a stack.
 
     >>> inverse_triangular(np.array([[2.0, 0.0], [1.0, 1.0]])).tolist()
     [[0.5, 0.0], [-0.5, 1.0]]
@@ -95,7 +95,7 @@ def inverse_triangular(factor: AnyArray) -> AnyArray:
 
 
 def whitening(gram: AnyArray) -> AnyArray:
-    r"""A matrix $T$ with $T^\top G T = 1$: an inverse triangular factor, with a small floor on the diagonal.
+    r"""Compute $T$ with $T^\top G T = 1$: an inverse triangular factor, with a small floor on the diagonal.
 
     >>> whitening(np.array([[4.0]])).round(6).tolist()
     [[0.5]]
@@ -107,7 +107,7 @@ def whitening(gram: AnyArray) -> AnyArray:
 
 
 def precision(dtype: DTypeLike) -> AbstractContextManager[Any]:
-    """A scope in which jax computes in `dtype` (float64 or float32), in this thread only."""
+    """Enter a scope in which jax computes in `dtype` (float64 or float32), in this thread only."""
     return jax.enable_x64(np.dtype(dtype) == np.float64)
 
 
@@ -132,7 +132,7 @@ _MIXED = ("requires arguments to have the same dtypes", "but got buffer with inc
 
 
 def reads_single(fn: Callable[..., Any], *args: PyTree) -> bool:
-    """Whether a function, when traced, reads NumPy arrays that jax holds in float32.
+    """Return whether a function, when traced, reads NumPy arrays that jax holds in float32.
 
     The arrays may be float64 to the user: jax silently keeps using a float32 copy that it made before.
     `jax.clear_caches()` makes it read the array itself again.
@@ -165,5 +165,5 @@ def to_numpy(tree: PyTree) -> PyTree:
 
 
 def as_leaf(value: float | np.number | AnyArray) -> AnyArray:
-    """A hyper-parameter as an array: traced by jit, so a grid of values shares one compilation."""
+    """Convert a hyper-parameter to an array: traced by jit, so a grid of values shares one compilation."""
     return np.asarray(value, dtype=np.float64)

@@ -21,7 +21,7 @@ def require(package: str, extra: str) -> Any:
         if missing.partition(".")[0] != package.partition(".")[0]:
             raise  # the package is installed, but one of its own dependencies is not
         raise ImportError(
-            f"this needs {missing}, which is not installed: pip install 'steinax[{extra}]'.",
+            f"this needs {missing}, which is not installed: run pip install 'steinax[{extra}]'.",
             name=missing,
         ) from None
 

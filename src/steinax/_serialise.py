@@ -38,7 +38,9 @@ def from_bytes(content: bytes) -> Any:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         structure = json.loads(str(file["structure"]))
         if structure.get("format") != FORMAT:
-            raise ValueError("the file is of another format: save it again with this version.")
+            raise ValueError(
+                "the file has another format: save it again with this version of steinax."
+            )
         return _decode(structure["content"], file)
 
 
@@ -86,15 +88,15 @@ def _decode(node: Any, arrays: Any) -> Any:
             return _build(module, name, {k: _decode(v, arrays) for k, v in fields.items()})
         case {"activation": name} if name in _activations():
             return _activations()[name]
-    raise ValueError(f"the file holds something that was not saved by steinax: {str(node)[:80]}")
+    raise ValueError(f"the file contains an entry that was not saved by steinax: {str(node)[:80]}")
 
 
 def _build(module: str, name: str, fields: dict[str, Any]) -> Any:
     cls = _class(module, name)
     if cls is None or _fields(cls) != tuple(fields):
         raise ValueError(
-            f"the file holds a {module}.{name}: import the package that defines it first, in the "
-            "version that saved it."
+            f"the file contains a {module}.{name}: import the package that defines it first, in the "
+            "version that wrote the file."
         )
     if issubclass(cls, tuple):
         return cls(*fields.values())

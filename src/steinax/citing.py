@@ -298,8 +298,8 @@ def citations(used: object = None) -> Citations:
     keys = references_of(used)
     if used is not None and not keys and not hasattr(used, "references"):
         raise TypeError(
-            f"a {type(used).__name__} has no references: give citations what estimate or weigh returned, "
-            "a family or a solver, or nothing for the software and its method."
+            f"a {type(used).__name__} has no references: give the result of estimate or weigh, a family "
+            "or a solver, or no argument for the software and its method."
         )
     papers = [_reference(entry) for entry in ENTRIES.strip().split("\n\n")]
     wanted = [paper for paper in papers if paper.key in {METHOD, *keys}]

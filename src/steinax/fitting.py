@@ -57,7 +57,7 @@ class ControlVariate(eqx.Module):
     training: Training | None = None
 
     def __call__(self, draws: ArrayLike, scores: ArrayLike) -> np.ndarray:
-        """The control variates of all integrands at the given draws: (..., k)."""
+        """Evaluate the control variates of all integrands at the given draws: (..., k)."""
         dtype = self.intercept.dtype
         draws, scores = np.asarray(draws, dtype), np.asarray(scores, dtype)
         dim = self.coordinates.shift.shape[0]
@@ -72,7 +72,7 @@ class ControlVariate(eqx.Module):
         return np.asarray(values).reshape(*draws.shape[:-1], -1)
 
     def after(self, epoch: int) -> "ControlVariate":
-        """The control variate as it was after an epoch of training with `Stochastic(record=True)`.
+        """Return the control variate after an epoch of training with `Stochastic(record=True)`.
 
         Args:
             epoch: from 1 to the number of epochs.
@@ -134,7 +134,7 @@ def fit(
         solver: `Auto()` by default.
         key: for solvers that draw random numbers; a fixed one by default.
         standardise: whether $u_\theta$ is a function of standardised coordinates, in which penalties and
-            length-scales have a meaning of their own, or of the draws as they are given.
+            length-scales do not depend on units, or of the draws as they are given.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))

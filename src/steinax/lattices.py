@@ -44,7 +44,7 @@ def from_fields(
     Args:
         fields: $\phi$, (chain, draw, ...), with the axes of the lattice last.
         scores: $-\partial S / \partial \phi$, of the same shape: the force on every site, in units of the
-            field at rest, without the step size or the mass of a molecular-dynamics momentum.
+            field itself, without the step size or the mass of a molecular-dynamics momentum.
         name: of the field.
         log_density: $-S$ up to a constant, (chain, draw), for the audit.
 
@@ -71,14 +71,14 @@ def observables(shape: Shape, names: Sequence[str] | None = None) -> dict[str, C
     - `phi`, `phi^2`, `phi^4`: averages over the sites;
     - `chi`: $\frac1V (\sum_x \phi_x)^2$, the susceptibility of a field with mean zero;
     - `C`: zero-momentum correlators $C_t = \frac1V \sum_{x, y} \phi_x \phi_y$, over all $x$ and $y$ whose
-      time slices are $t$ apart, for $t = 0, 1, ..., T/2$;
+      time slices are at distance $t$, for $t = 0, 1, ..., T/2$;
     - `G`: correlators along the time axis, $G_t = \langle \phi_x \phi_{x + t e} \rangle$, for the same $t$.
 
     Time runs along the longest axis; if several have its length, correlators are averaged over them.
 
     Args:
         shape: the number of sites along each axis.
-        names: those of the observables that are wanted; all by default.
+        names: the observables to return; all by default.
 
     >>> import steinax as sx
     >>> phi = np.random.default_rng(0).normal(size=(4, 100, 4, 4))
@@ -88,7 +88,9 @@ def observables(shape: Shape, names: Sequence[str] | None = None) -> dict[str, C
     """
     shape = tuple(shape)
     if not shape or min(shape) < 1:
-        raise ValueError(f"observables: the shape is {shape}: give the sites along each axis.")
+        raise ValueError(
+            f"observables: the shape is {shape}: give the number of sites along each axis."
+        )
     known = {
         "phi": lambda x, /: x.mean(),
         "phi^2": lambda x, /: (x**2).mean(),
@@ -126,8 +128,9 @@ def effective_mass(shape: Shape, of: str = "C") -> dict[str, Derived]:
     r"""Return effective masses of a correlator, as functions of expectations for `Estimate.derived`.
 
     The correlator of one state on a periodic lattice is a hyperbolic cosine, for which
-    $m_t = \operatorname{arcosh} \frac{C_{t-1} + C_{t+1}}{2 C_t}$ is its mass at every $t$. Where the noise
-    leaves no such mass it is NaN, and where the correlator is too noisy for error propagation its error is.
+    $m_t = \operatorname{arcosh} \frac{C_{t-1} + C_{t+1}}{2 C_t}$ is its mass at every $t$. Where no such
+    mass exists because of noise, the value is NaN; where the correlator is too noisy for error
+    propagation, the error is NaN.
 
     Args:
         shape: the number of sites along each axis.
@@ -183,11 +186,11 @@ def to_pyerrors(
 ) -> dict[str, Any]:
     r"""Export expectations to pyerrors, each an `Obs` with a replicum for every chain.
 
-    With a family the history of an `Obs` is that of the residuals $f - g$, with $g$ fitted to other draws as
-    by `estimate`, so that its mean is the estimate and `gamma_method()` gives its error with pyerrors'
-    own autocorrelation analysis. How far the fits move from fold to fold is not in the history: it is added
-    as a covariance observable named after the ensemble and the integrand. Without a family it is the
-    history of f.
+    With a family the history of an `Obs` is that of the residuals $f - g$, with $g$ fitted to other draws
+    as by `estimate`, so that its mean is the estimate and `gamma_method()` gives its error with pyerrors'
+    own autocorrelation analysis. The variance between the fits of different folds is not in the history:
+    it is added as a covariance observable named after the ensemble and the integrand. Without a family
+    the history is that of f.
 
     Observables of one ensemble are correlated, and pyerrors propagates their errors as it does those of any
     others: fits, ratios and extrapolations work as usual.
@@ -236,7 +239,7 @@ def _controlled(
 def from_pyerrors(obs: Any) -> np.ndarray:
     """Read the history of a pyerrors `Obs` of one ensemble, to be an integrand: (chain, draw).
 
-    Its replica are the chains, in the order of their names, and have to be of equal length, without gaps.
+    Its replica are the chains, in the order of their names, and must be of equal length, without gaps.
 
     Args:
         obs: a primary observable, as it was measured.

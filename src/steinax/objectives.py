@@ -61,7 +61,7 @@ class AbstractObjective(Declared):
 
     @abc.abstractmethod
     def __call__(self, residual: Values, intercept: Float[AnyArray, " k"]) -> jax.Array:
-        """The loss of each integrand, (k,).
+        """Compute the loss of each integrand, (k,).
 
         Args:
             residual: f - g on some draws, (n, k).
@@ -69,7 +69,7 @@ class AbstractObjective(Declared):
         """
 
     def penalty_factor(self, n: int | float) -> float:
-        """The factor that turns a quadratic loss into the mean square; it scales the penalty too."""
+        """Return the factor that turns a quadratic loss into the mean square; it scales the penalty too."""
         return 1.0
 
 

@@ -36,7 +36,7 @@ REASONS = {
     "draws": "stopped at the budget of draws, before the tolerance was reached",
     "seconds": "stopped at the budget of seconds, before the tolerance was reached",
     "ended": "the draws ended before the tolerance was reached",
-    "chains": "stopped because the chains disagree: each has another mean, and more draws will not help. "
+    "chains": "stopped because the chains disagree: their means differ, and more draws will not help. "
     "Look at the chains, and reparametrise the model",
 }
 
@@ -354,7 +354,8 @@ def until(
     _check_tolerance(tolerance)
     if isinstance(f, Integrands):
         raise TypeError(
-            "the integrands are values of given draws, and more are to come: give functions."
+            "the integrands are arrays of values on given draws, but more draws will follow: give names "
+            "or functions."
         )
     options |= {"family": family, "audit": audit}
     watch = _Watch(f, tolerance, unit, level, options)
@@ -408,7 +409,7 @@ def _joined(held: Sample | None, batch: object) -> Sample:
 def _batches(source: Any) -> Any:
     """Make a generator of samples from any source."""
     if isinstance(source, Sample):
-        raise TypeError("the source is a sample, and no more draws are to come: use estimate.")
+        raise TypeError("the source is a Sample, to which no draws will be added: use estimate.")
     several = source if isinstance(source, list | tuple) else [source]
     files = len(several) > 0 and all(isinstance(one, str | os.PathLike) for one in several)
     if files or _is_sampler(source) or not isinstance(source, Iterable):

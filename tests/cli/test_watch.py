@@ -41,7 +41,7 @@ def test_wrong_scores_end_with_1(here: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["watch", "draws.nc", "--tolerance", "0.1"], "a netCDF file is not written bit by bit"),
+        (["watch", "draws.nc", "--tolerance", "0.1"], "a netCDF file is written at once"),
         (["watch", "draws.zarr", "--tolerance", "0"], "tolerance=0.0: give half the width"),
         (["watch", "nowhere", "--tolerance", "0.1"], "there is no file nowhere"),
     ],

@@ -23,7 +23,9 @@ def test_no_page_message_or_docstring_has_an_old_word(words: ModuleType) -> None
     assert not words.to_rewrite()
 
 
-def test_no_page_for_users_is_harder_to_read_than_the_first_page_of_arviz(words: ModuleType) -> None:
+def test_no_page_for_users_is_harder_to_read_than_the_first_page_of_arviz(
+    words: ModuleType,
+) -> None:
     assert not words.hard_to_read(words.rated())
 
 

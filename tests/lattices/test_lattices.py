@@ -174,7 +174,7 @@ def test_mistakes_are_refused_with_what_to_do() -> None:
         Lattice(reach=-1)
     with pytest.raises(ValueError, match="no observable is called 'psi'"):
         observables((4, 4), ["psi"])
-    with pytest.raises(ValueError, match="give the sites"):
+    with pytest.raises(ValueError, match="give the number of sites"):
         observables(())
     with pytest.raises(ValueError, match="shape of the sample"):
         sx.estimate(observables((4, 5)), sample, Lattice())

@@ -218,7 +218,7 @@ class TestMDAnalysis:
         without = MDAnalysis.Universe.empty(4, trajectory=True)
         with pytest.raises(ValueError, match="nstfout"):
             sx.molecules.from_mdanalysis(without, 300.0)
-        with pytest.raises(ValueError, match="of no atom"):
+        with pytest.raises(ValueError, match="selects no atom"):
             sx.molecules.from_mdanalysis(universe, 300.0, select="index 999")
         with pytest.raises(ValueError, match="in Kelvin"):
             sx.molecules.from_mdanalysis(universe, -1.0)

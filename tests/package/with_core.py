@@ -58,7 +58,7 @@ def main() -> None:
     try:
         sx.citations(x)
     except TypeError as error:
-        assert "give citations what estimate or weigh returned" in str(error)
+        assert "give the result of estimate or weigh" in str(error)
     with tempfile.TemporaryDirectory() as folder:
         _say_of_samplers(sx, sample, Path(folder))
     _say_of_pictures(sx, sample, estimate)

@@ -191,7 +191,10 @@ def test_wrong_arguments_are_refused(call, message: str) -> None:
     ("call", "message"),
     [
         ("sx.until([], unit='percent')", "unit='percent': use 'sd', 'absolute' or 'relative'."),
-        ("sx.until([], sx.data.Integrands(x, ('f',)))", "more are to come: give functions."),
+        (
+            "sx.until([], sx.data.Integrands(x, ('f',)))",
+            "more draws will follow: give names or functions.",
+        ),
     ],
 )
 def test_wrong_types_are_refused(call: str, message: str) -> None:
@@ -205,7 +208,7 @@ def test_wrong_types_are_refused(call: str, message: str) -> None:
 
 def test_sources_that_cannot_go_on_are_refused() -> None:
     sample = next(gaussian())
-    with pytest.raises(TypeError, match="no more draws are to come: use estimate"):
+    with pytest.raises(TypeError, match="no draws will be added: use estimate"):
         sx.until(sample, COSINE)
     with pytest.raises(TypeError, match="let it yield samples, such as from_numpyro"):
         sx.until([sample, np.zeros((4, 25, 2))], COSINE, 1e-6)

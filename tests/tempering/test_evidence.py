@@ -130,7 +130,7 @@ def test_refusals() -> None:
     tempered = gaussian(50)
     with pytest.raises(ValueError, match="goes with a family"):
         sx.evidence(tempered, neighbours=1)
-    with pytest.raises(ValueError, match="part of a step"):
+    with pytest.raises(ValueError, match="fraction of a step"):
         SteppingStones(1.5)
     tempered = gaussian()
     wrong = sx.Tempered(

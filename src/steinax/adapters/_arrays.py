@@ -126,9 +126,7 @@ def from_logdensity(
     (('log_tau',), True)
     """
     if callable(draws) and not callable(fn):
-        raise TypeError(
-            "the log density comes first, and then the draws: from_logdensity(fn, draws)."
-        )
+        raise TypeError("the arguments are in the wrong order: give from_logdensity(fn, draws).")
     draws = _as_tree(draws)
 
     def parts(tree: PyTree, refuse: bool) -> dict[str, Any]:
@@ -167,7 +165,7 @@ def density_and_score(
         raise ValueError(
             "the log density is not made of jax operations, so it cannot be differentiated: write it "
             "with jax.numpy (jnp.log for np.log, jnp.where for if, jax.scipy.stats for scipy.stats), or "
-            "compute the scores by other means and give them to steinax.from_arrays."
+            "compute the scores in another way and give them to steinax.from_arrays."
         ) from error
     scores = flat_columns(leaves(gradients, "scores"))
     bad = np.argwhere(~(np.isfinite(values) & np.isfinite(scores).all(axis=-1)))

@@ -36,7 +36,7 @@ def from_blackjax(
     A state holds the position $x$ and `logdensity_grad`, which is the score $\nabla \log \pi(x)$: in
     hmc, nuts, dynamic_hmc, mala, barker, mclmc, ghmc, rmhmc and samplers built on them. States of rmh,
     irmh, slice and elliptical_slice hold no gradient, and those of mgrad_gaussian only that of the
-    likelihood: for these use `from_logdensity(log_density, states.position)`.
+    likelihood. For these use `from_logdensity(log_density, states.position)`.
 
     Leave the warm-up out of the states, and give it as `warmup`. In float32, the default of jax, scores have
     about six digits, which limits the errors that are reported; with `log_density=` they are computed again
@@ -154,7 +154,7 @@ def _warmup_order(
 def _check_gradient(states: Any) -> None:
     if isinstance(states, tuple) and len(states) == 2 and hasattr(states[0], "position"):
         raise ValueError(
-            "states and infos are in one tuple: give them separately, from_blackjax(states, infos)."
+            "states and infos are in the same tuple: give them separately, from_blackjax(states, infos)."
         )
     kind = type(states).__name__
     if hasattr(states, "U_grad_x"):  # the gradient leaves out the Gaussian prior
@@ -164,7 +164,7 @@ def _check_gradient(states: Any) -> None:
     else:
         missing = "no gradient of a log density"
     raise ValueError(
-        f"{kind} holds {missing}: compute the scores by from_logdensity(log_density, states.position), "
+        f"{kind} holds {missing}: compute the scores with from_logdensity(log_density, states.position), "
         "where log_density is the function that was sampled and draws have axes (chain, draw, ...)."
     )
 
@@ -214,7 +214,7 @@ def _check_order(series: np.ndarray, order: tuple[str, ...]) -> None:
         raise ValueError(
             f"axes={order} cannot be right: neighbours along the axis called `chain` have a correlation "
             f"of {between[worst]:.2f}, and along `draw` {within[worst]:.2f}. Give axes={swapped}; or, "
-            "if the order is right, run the chains again, each with a random key of its own."
+            "if the order is right, run the chains again, each with a different random key."
         )
 
 
@@ -226,6 +226,6 @@ def _divergences(infos: Any, order: tuple[str, ...], shape: tuple[int, ...]) -> 
     if flags.ndim != len(order) or _chains_first(flags, order).shape != shape:
         raise ValueError(
             f"infos are of {flags.shape} states and the draws of {shape} (chain, draw): give the infos "
-            "of these states, with the warm-up left out of both."
+            "of the same states, with the warm-up left out of both."
         )
     return _chains_first(flags, order)

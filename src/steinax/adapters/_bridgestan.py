@@ -25,7 +25,8 @@ def from_bridgestan(
     $\nabla_u \log \pi(u)$, with the term of the Jacobian: about 60 microseconds a draw for a small model.
 
     This uses the documented Python interface of BridgeStan 2.9 and is tested on an object with that
-    interface and Stan's own density, compiled by PyStan: no model compiled by BridgeStan was run.
+    interface and Stan's own density, compiled by PyStan. It was not tested on models compiled by
+    BridgeStan.
 
     Args:
         model: a `bridgestan.StanModel`, with its data.
@@ -156,7 +157,8 @@ def _at_each_draw(function: Any, values: np.ndarray, width: int, refuse: bool) -
             raise ValueError(
                 f"Stan refuses draw {index[1]} of chain {index[0]}: {error}. Draws that were rounded may "
                 "leave a constraint, as a simplex that does not sum to 1 does: write all digits "
-                "(sig_figs=16 in CmdStan), and check that the model and its data are those of the draws."
+                "(sig_figs=16 in CmdStan), and check that the draws were sampled from this model with "
+                "these data."
             ) from error
     return results
 

@@ -101,7 +101,7 @@ class CsvTable:
 
     @property
     def length(self) -> int:
-        """The number of draws that the run is to have after its warm-up."""
+        """The number of draws that the run will have after its warm-up."""
         return ceil(self.number("num_samples") / self.number("thin"))
 
     @property
@@ -211,7 +211,7 @@ then give the fit, or the draws and the diagnostic files together."""
 
 
 def from_cmdstan(source: Any, *, warmup: bool = True, partial: bool = False) -> Sample:
-    r"""Create a sample from a run of CmdStan: a fit of CmdStanPy, or CSV files, also those of cmdstanr.
+    r"""Create a sample from a run of CmdStan: a fit of CmdStanPy, or CSV files, such as those of cmdstanr.
 
     Scores cost nothing: the diagnostic files hold, for each draw, the unconstrained parameters $u$ and
     $g = -\nabla_u \log \pi(u)$, the gradient of the potential, so the score is $-g$. CmdStan writes them
@@ -232,8 +232,8 @@ def from_cmdstan(source: Any, *, warmup: bool = True, partial: bool = False) -> 
         warmup: whether to use the warm-up draws, which CmdStan writes with `save_warmup=True` (in cmdstanr
             `save_warmup = TRUE`), as training points: control variates are fitted to them, and they are not
             averaged.
-        partial: whether to take the draws that all chains have so far, of a run that is going on or was
-            interrupted. Otherwise such a run is refused.
+        partial: whether to accept a run that is still going on or was interrupted, and take the draws
+            that all chains have so far. Otherwise such a run is refused.
 
     Example::
 
@@ -262,7 +262,7 @@ def from_cmdstan(source: Any, *, warmup: bool = True, partial: bool = False) -> 
 
 
 def cmdstan_length(source: Any) -> int:
-    """Read how many draws each chain of a run is to have, from the settings at the top of a file."""
+    """Read how many draws each chain of a run will have, from the settings at the top of a file."""
     path = _paths(source)[0]
     with path.open("rb") as file:
         lines = file.read(HEAD).splitlines()
@@ -349,7 +349,7 @@ def _tables(path: Path, partial: bool) -> Iterator[CsvTable]:
         if method != "sample" or algorithm == "fixed_param":
             writer = f"method {method}" if method != "sample" else "fixed_param"
             raise ValueError(
-                f"{path} was written by {writer}, which has no draws of a Markov chain with scores: give "
+                f"{path} was written by {writer}, which does not store the scores of a Markov chain: give "
                 "the output of CmdStan's `sample` with NUTS or HMC."
             )
         if not table.columns[0].startswith("lp__"):
@@ -382,8 +382,8 @@ def _expect_one_posterior(tables: Sequence[CsvTable]) -> None:
         for what in ("model", "data file"):
             if table.settings.get(what) != first.settings.get(what):
                 raise ValueError(
-                    f"{first.path} and {table.path} are of different runs, by their {what}: name the "
-                    "files of one run."
+                    f"{first.path} and {table.path} are of different runs, because they have a different "
+                    f"{what}: name the files of one run."
                 )
         if table.columns != first.columns:
             raise ValueError(
@@ -392,8 +392,8 @@ def _expect_one_posterior(tables: Sequence[CsvTable]) -> None:
         stream = (str(table.chain), table.settings.get("seed", ""))
         if stream in seen and table.settings.get("num_chains", "1") == "1":
             raise ValueError(
-                f"{seen[stream]} and {table.path} are both of chain id = {stream[0]}, seed = {stream[1]}, "
-                "and differ: they are of different runs. Name the files of one run."
+                f"{seen[stream]} and {table.path} both have chain id = {stream[0]}, seed = {stream[1]}, "
+                "but differ, so they are of different runs: name the files of one run."
             )
         seen[stream] = table.path
 
@@ -403,7 +403,7 @@ def _expect_one_length(tables: Sequence[CsvTable]) -> None:
     if len(lengths) > 1:
         counts = ", ".join(f"{length} draws in {path}" for length, path in lengths.items())
         raise ValueError(
-            f"chains differ in length: {counts}. Name the files of chains of one length."
+            f"chains differ in length: {counts}. Name the files of chains of equal length."
         )
 
 
@@ -411,7 +411,7 @@ def _matched(diagnostics: Sequence[CsvTable], draws: Sequence[CsvTable]) -> list
     """Find the draws of each chain by log density: ids repeat if one process runs all chains."""
     if not draws:
         warnings.warn(
-            "only diagnostic files were given, so there are unconstrained columns and no variables of the "
+            "only diagnostic files were given, which hold unconstrained columns and no variables of the "
             "model: give the files of draws as well.",
             UserWarning,
             stacklevel=3,

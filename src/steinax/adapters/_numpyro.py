@@ -100,10 +100,10 @@ def from_numpyro(
     gradient of the potential energy $-\log \pi$, so the score is $-$`z_grad`. Unconstrained draws are
     computed from the constrained ones by the transforms that the kernel keeps, and the model is not
     called. With `extra_fields=("z_grad", "z.beta", "z.tau")`, one `z.` for each latent site, they are
-    exactly those of the sampler, also where a constrained value was rounded to the edge of its support.
+    exactly those of the sampler, even where a constrained value was rounded to the edge of its support.
     With `"potential_energy"` among the fields the audit compares the scores with it. The model is traced,
-    once, for its transforms only if a support depends on other sites, as that of `Uniform(0, tau)`, and the
-    `z.` fields were not stored; its density is never evaluated.
+    once, only if the `z.` fields were not stored and a support depends on other sites, as that of
+    `Uniform(0, tau)` does. Its density is never evaluated.
 
     **Recomputed.** Without `z_grad`, or from stored draws, scores are the gradients of
     `-numpyro.infer.util.potential_energy` at all draws at once, in float64.
@@ -153,7 +153,7 @@ def from_numpyro(
     if isinstance(source, numpyro.infer.MCMC):
         if samples is not None or model_args or model_kwargs:
             raise ValueError(
-                "an MCMC run knows its draws and its model's arguments: give it alone, or give the "
+                "an MCMC run contains its draws and the arguments of its model: give it alone, or give the "
                 "model, from_numpyro(model, samples, model_args=...)."
             )
         read = partial(_from_run, source, rescore)
@@ -247,9 +247,9 @@ def _taken(mcmc: Any) -> tuple[PyTree, Mapping[str, Any]]:
         raise ValueError("this MCMC has not been run: call mcmc.run(key, ...) first.")
     if hasattr(kernel, "inner_kernel") or not hasattr(last, "z"):
         raise ValueError(
-            f"{type(kernel).__name__} moves some sites by other means than the gradient of one log "
-            "density (discrete sites, a subsample of the data), so its draws have no score: sample with "
-            "NUTS, summing discrete sites out; if all sites are continuous and all data are used, give "
+            f"{type(kernel).__name__} does not move all sites by the gradient of one log density "
+            "(discrete sites, a subsample of the data), so its draws have no score: sample with NUTS, "
+            "summing discrete sites out; if all sites are continuous and all data are used, give "
             "from_numpyro(model, samples)."
         )
     samples = jax.tree.map(np.asarray, mcmc.get_samples(group_by_chain=True))
@@ -391,7 +391,7 @@ def _log_likelihood(scored: _ScoredDraws) -> dict[str, np.ndarray]:
     model, args, kwargs = scored.model, scored.args, scored.kwargs
     if model is None:
         raise ValueError(
-            "a sampler of a bare potential_fn has no observations: leave out log_likelihood."
+            "a sampler that was given a potential_fn has no observations: leave out log_likelihood."
         )
     latent = {name: scored.variables[name] for name in scored.position}
     return over_draws(

@@ -12,7 +12,7 @@ from ._training import NoDrawsError, as_sample
 if TYPE_CHECKING:
     import xarray
 
-HOW = """nutpie keeps both when it is asked to:
+HOW = """nutpie stores both on request:
   nutpie.sample(compiled, store_gradient=True, store_unconstrained=True)
 or, from PyMC,
   pm.sample(
@@ -38,10 +38,10 @@ def from_nutpie(trace: Any, *, warmup: bool = True) -> Sample:
         warmup: whether to use the warm-up draws, which nutpie keeps unless `save_warmup=False`, as training
             points: control variates are fitted to them, and they are not averaged.
 
-    A store that nutpie writes has chunks of 16 draws of one chain, and reads at about a fifteenth of the
-    speed of larger ones. If a long run is to be read more than once, read it here and `save` it.
+    A store that nutpie writes has chunks of 16 draws of one chain, which read at about a fifteenth of the
+    speed of larger ones. To read a long run more than once, read it here and `save` it.
 
-    Of a run that is going on, or was aborted, the draws that every chain has are used.
+    If a run is still going on, or was aborted, the draws that every chain has are used.
 
     Example::
 
@@ -53,7 +53,7 @@ def from_nutpie(trace: Any, *, warmup: bool = True) -> Sample:
     if not tree.children:
         raise NoDrawsError("the trace is empty: wait until the sampler has written something.")
     if not has_scores(tree):
-        raise ValueError(f"this trace holds no scores with its unconstrained draws. {HOW}")
+        raise ValueError(f"this trace does not hold both scores and unconstrained draws. {HOW}")
     parts = stored_parts(tree)
     names = _name(parts["names"], parts["draws"], tree)
     own = {**parts, "names": names, "verified": True}
@@ -61,7 +61,7 @@ def from_nutpie(trace: Any, *, warmup: bool = True) -> Sample:
 
 
 def nutpie_length(store: Any) -> int:
-    """Read how many draws each chain of a run is to have, from the zarr store it is written to."""
+    """Read how many draws each chain of a run will have, from the zarr store it is written to."""
     return open_tree(store)[STATS].sizes["draw"]
 
 

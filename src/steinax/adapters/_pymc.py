@@ -137,8 +137,8 @@ def from_pymc(
 
     $$\log \pi(x) = \log p(T^{-1}(x), y) + \log |\det \partial T^{-1}(x) / \partial x|,$$
 
-    PyMC's own gradient at all draws at once. It is compiled on the first call for a model and reused by
-    later calls for the same model.
+    PyMC's own gradient evaluated at all draws at once. It is compiled on the first call for a model and
+    reused by later calls for the same model.
 
     Args:
         model: the `pm.Model` that was sampled, with the data it had then.

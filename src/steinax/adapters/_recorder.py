@@ -33,29 +33,30 @@ def record(
     most: int = 20_000,
     forward: bool = False,
 ) -> "Recorder":
-    r"""Make a log density that remembers where a sampler evaluated it.
+    r"""Wrap a log density so that it records where a sampler evaluates it.
 
     NUTS computes between 8 and 60 gradients for each draw that it returns. Give the sampler
     `recorded = record(log_density)` in place of `log_density`, and after the warm-up `recorded.sample()`
-    holds the points, log densities and scores that were computed on the way, as training points of control
-    variates: `Sample(draws, scores, training=warmup_points)`. Take them before the draws begin: states on the
-    way from draw to draw resemble these, and a sample that includes a draw is not used for training.
+    holds the points, log densities and scores that were computed on the way. Use them as training points
+    of control variates: `Sample(draws, scores, training=warmup_points)`. Take them before the draws
+    begin, because the states between two draws resemble these draws, and because training points that
+    include a draw are not used.
 
     Values and gradients are those of `log_density`, inside `jit`, `vmap`, `grad`, `scan` and `while_loop`
     too, so BlackJAX, NumPyro (`NUTS(potential_fn=record(potential_fn, potential=True))`), an ensemble
     sampler in NumPy and `scipy.optimize` can all use it. Under `vmap` all chains are recorded in one step,
     which takes about 12 microseconds on a CPU, and longer on other devices. A compiled program
     therefore records a pseudo-random eighth of its steps. For a density that takes more than 0.1
-    milliseconds to differentiate use `every=1`, which records all for less than 15% of the time.
+    milliseconds to differentiate use `every=1`, which records all points for less than 15% of the time.
 
     Args:
         log_density: $\log \pi$ up to a constant, of one position: an array (dim,), or a pytree such as a
             dict. For gradients it is written in jax.
         potential: whether the function is $-\log \pi$, as NumPyro's `potential_fn`. The sample has the
             log density and its gradient all the same.
-        every: inside compiled programs, record one in so many evaluations, chosen by the bits of the
-            values. Other evaluations are all recorded.
-        most: the largest number of points to keep: of a longer run, an even selection is kept.
+        every: inside compiled programs, record one in this many evaluations, chosen by the bits of the
+            values. Outside of them every evaluation is recorded.
+        most: the largest number of points to keep: from a longer run, evenly spaced points are kept.
         forward: differentiate in forward mode, for densities without reverse mode, such as those with
             `lax.while_loop` or `diffrax.ForwardMode`.
 
@@ -71,8 +72,8 @@ def record(
     """
     if not callable(log_density):
         raise TypeError(
-            f"record takes a function of one position and not a {type(log_density).__name__}: give the log "
-            "density that the sampler is to use, and give the sampler what record returns."
+            f"record takes a function of one position and not a {type(log_density).__name__}: give the "
+            "log density, and pass the recorder that is returned to the sampler in its place."
         )
     for name, number in {"every": every, "most": most}.items():
         if number < 1 or number != int(number):
@@ -81,9 +82,9 @@ def record(
 
 
 class Recorder:
-    """A log density that remembers where it was evaluated; made by `record`.
+    """A log density that records where it is evaluated; made by `record`.
 
-    It is called as the function that it records. `len` is the number of draws of its `sample()`.
+    Call it like the function that it records. `len` is the number of draws of its `sample()`.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Recorder:
         self._traced = self._differentiable()
 
     def __call__(self, position: PyTree) -> Any:
-        """Evaluate the function at one position, and remember it."""
+        """Evaluate the function at one position, and record it."""
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(position)):
             return self._traced(position)
         value = self._fn(position)
@@ -124,7 +125,7 @@ class Recorder:
     ) -> Sample:
         """Make a sample of the recorded points, as one chain, for `Sample(..., training=)`.
 
-        Points that were recorded twice are there once, and those where the position, the value or the
+        Points that were recorded twice are kept once, and those where the position, the value or the
         gradient is not finite are left out. Scores are those that the sampler computed: in float32, jax's
         default, they have about six digits. Where the sampler asked for values alone, scores are computed
         now, in float64.
@@ -180,7 +181,7 @@ class Recorder:
         return len(self._points()[0])
 
     def __bool__(self) -> bool:
-        """A recorder is true, as a function is, before it has recorded anything."""
+        """Return True: a recorder is true, like a function, even before it has recorded anything."""
         return True
 
     def __repr__(self) -> str:
@@ -195,7 +196,7 @@ class Recorder:
         )
 
     def _differentiable(self) -> Callable[[PyTree], Any]:
-        """The function as seen by jax: its derivative is recorded where one is computed."""
+        """Wrap the function for jax, so that its derivative is recorded where one is computed."""
 
         @jax.custom_jvp
         def value(position: PyTree) -> Any:
@@ -253,7 +254,7 @@ class Recorder:
                 self._structure = found
         if found != self._structure:
             raise ValueError(
-                f"the density was evaluated at a position {_described(*found)}, and before at one "
+                f"the density was evaluated at a position {_described(*found)}, but earlier at one "
                 f"{_described(*self._structure)}: make a recorder for each kind of position. It takes one "
                 "position at a time; for many use jax.vmap."
             )
@@ -271,7 +272,7 @@ class Recorder:
         return sum(int(np.prod(shape)) for shape in shapes)
 
     def _points(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Distinct finite points, values and gradients (NaN where none was computed), in float64."""
+        """Select distinct finite points, values and gradients (NaN where not computed), in float64."""
         _settle()
         dim = self._dim()
         with self._lock:
@@ -286,7 +287,7 @@ class Recorder:
         return rows[:, 1 : dim + 1], rows[:, 0].copy(), rows[:, dim + 1 :].copy()
 
     def _tree(self, x: np.ndarray) -> PyTree:
-        """The columns as positions with leaves (1, n, ...)."""
+        """Convert the columns to positions with leaves (1, n, ...)."""
         assert self._structure is not None
         tree, shapes = self._structure
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
@@ -297,7 +298,7 @@ class Recorder:
         )
 
     def _evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values and gradients at given points, in float64."""
+        """Compute values and gradients at given points, in float64."""
         try:
             values, gradients = over_draws(self._both, self._tree(x))
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
@@ -365,7 +366,7 @@ class _Inbox:
         self._blocks, self._places = [np.concatenate(self._blocks)[chosen]], [places[chosen]]
 
     def _channels(self) -> dict[str, Callable[..., Any]]:
-        """The ways out of a compiled program, by platform: rows (n, width), zeros (n,) -> zeros (n,)."""
+        """List the ways out of a compiled program, by platform: rows (n, width), zeros (n,) -> zeros (n,)."""
         inbox, messages = weakref.ref(self), self.messages
 
         def tidy() -> None:
@@ -506,7 +507,7 @@ def _settle() -> None:
 
 
 def _by_columns(fn: Callable[[Any], Any]) -> Callable[[PyTree], tuple[Any, PyTree]]:
-    """The value and the gradient in forward mode."""
+    """Compute the value and the gradient in forward mode."""
 
     def twice(position: PyTree) -> tuple[Any, Any]:
         value = fn(position)
@@ -545,19 +546,19 @@ def _nothing(points: int) -> str:
 
 
 def _scattered(places: np.ndarray) -> np.ndarray:
-    """Numbers that are evenly spread over 64 bits for consecutive places, and for every k-th of them."""
+    """Map places to numbers that spread evenly over 64 bits, also for every k-th place."""
     return places.astype(np.uint64) * GOLDEN
 
 
 def _smallest(numbers: np.ndarray, most: int) -> np.ndarray:
-    """The indices of the `most` smallest numbers, in increasing order."""
+    """Find the indices of the `most` smallest numbers, in increasing order."""
     if len(numbers) <= most:
         return np.arange(len(numbers))
     return np.sort(np.argpartition(numbers, most)[:most])
 
 
 def _first_of_each(rows: np.ndarray) -> np.ndarray:
-    """The indices of rows that equal no earlier row with the same checksum, in increasing order."""
+    """Find the indices of rows that equal no earlier row with the same checksum, in increasing order."""
     bits = np.ascontiguousarray(rows, np.float64).view(np.uint64)
     factors = np.random.default_rng(0).integers(
         2**63, size=bits.shape[1], dtype=np.uint64

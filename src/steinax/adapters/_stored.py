@@ -46,7 +46,7 @@ def open_tree(source: Any) -> "xarray.DataTree":
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}: check the path.")
     if path.suffix == ".csv" or (path.is_dir() and any(path.glob("*.csv"))):
-        raise ValueError(f"{path} holds CSV files: read those of CmdStan by from_cmdstan(path).")
+        raise ValueError(f"{path} holds CSV files: read those of CmdStan with from_cmdstan(path).")
     if path.is_dir() or path.suffix == ".zip":
         return _open(path, "zarr")
     require("h5py", extra="files")
@@ -109,8 +109,8 @@ def warmup_tree(tree: "xarray.DataTree", warmup: bool = True) -> "xarray.DataTre
 def stored_parts(tree: "xarray.DataTree") -> dict[str, Any]:
     """Read the arguments of `Sample` from a tree that `has_scores`; its variables are read lazily.
 
-    They are cut to the draws that every chain has: those of a chain that is behind, in a run that is going
-    on or was stopped, are NaN up to the length of the others.
+    They are cut to the draws that every chain has. In a run that is still going on or was stopped, a
+    chain that is behind holds NaN up to the length of the others.
     """
     draws, scores, names, order = _aligned(tree)
     scores = scores if order is None else scores[..., order]
@@ -160,7 +160,7 @@ def _length(draws: np.ndarray, scores: np.ndarray) -> int:
 def stored_warmup(
     tree: "xarray.DataTree", names: Sequence[str], warmup: bool = True
 ) -> dict[str, Any] | None:
-    """Read those of the warm-up; None without draws, scores or the same columns, or if `warmup` is false.
+    """Read the arguments of `Sample` for the warm-up; None if it does not fit the draws, or unless `warmup`.
 
     Args:
         tree: that of the draws.
@@ -344,7 +344,7 @@ def from_zarr(
     store = _unwrapped(store)
     group = store if isinstance(store, zarr.Group) else zarr.open_group(store, mode="r")
     if (draws is None) != (scores is None):
-        raise ValueError("one of draws and scores is named: name both, or neither.")
+        raise ValueError("only one of draws and scores is named: name both, or neither.")
     is_sample = draws is None and f"{STATS}/{DRAWS}" in group and f"{STATS}/{SCORES}" in group
     if is_sample:
         where = store if not isinstance(store, zarr.Group) else group.store

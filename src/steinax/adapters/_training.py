@@ -11,7 +11,7 @@ type Parts = Mapping[str, Any]  # the arguments of Sample: draws, scores, variab
 
 
 class NoDrawsError(ValueError):
-    """A run that is going on, or was stopped, has a chain without draws after its warm-up."""
+    """Error raised when a chain of a running or stopped sampler has no draws after its warm-up."""
 
 
 def as_sample(draws: Parts, warmup: Parts | None = None, *, asked: bool = False) -> Sample:
@@ -20,8 +20,8 @@ def as_sample(draws: Parts, warmup: Parts | None = None, *, asked: bool = False)
     Args:
         draws: the arguments of `Sample`.
         warmup: those of all warm-up draws, with columns in the same order; its names are those of the draws.
-        asked: whether the user passed the warm-up: if it cannot be used that is an error. Otherwise it is
-            left out.
+        asked: whether the user passed the warm-up. If it cannot be used, that is an error; otherwise it
+            is left out.
     """
     sample = Sample(**draws)
     if warmup is None:
@@ -72,7 +72,7 @@ def _problem(warmup: Parts, sample: Sample) -> str:
     if sample.variables is not None:
         variables = warmup.get("variables")
         if variables is None or Variables(variables).sizes != shape[:2]:
-            return f"of shape {shape} has not the model's variables for each draw"
+            return f"of shape {shape} does not have the model's variables for each draw"
     return "" if _first_finite(warmup) < shape[1] else "ends in values that are not finite"
 
 

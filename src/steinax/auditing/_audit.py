@@ -194,8 +194,8 @@ def _duplicates(sample: Sample) -> Iterator[Finding]:
         chain, twin, fraction = copies
         what = "are the same draws" if fraction == 1.0 else f"share {fraction:.0%} of their draws"
         message = (
-            f"chains {chain} and {twin} {what}, up to rounding: the error bars would be too short. Run every "
-            "chain with a seed of its own, or give the chain once."
+            f"chains {chain} and {twin} {what}, up to rounding: the error bars would be too short. Run "
+            "every chain with its own seed, or give the chain only once."
         )
         yield Finding("duplicate", message)
 
@@ -259,8 +259,8 @@ def _stuck(sample: Sample) -> Iterator[Finding]:
     slow = np.flatnonzero((stays > SLOW) & (stays <= STUCK) & (ratio >= STILL))
     if len(slow):
         message = (
-            f"{len(slow)} of {sample.chains} chains repeat the draw before in more than {SLOW:.0%} of "
-            "their draws: nearly every proposal was rejected. A smaller step would give more."
+            f"{len(slow)} of {sample.chains} chains repeat the previous draw in more than {SLOW:.0%} of "
+            "their draws: nearly every proposal was rejected. A smaller step size would accept more."
         )
         yield Finding("rejections", message, fatal=False)
 
@@ -272,9 +272,9 @@ def _divergences(sample: Sample) -> Iterator[Finding]:
     count = int(np.sum(sample.diverging))
     fraction = count / sample.size
     message = (
-        f"{count} of {sample.size} draws ({fraction:.1%}) ended in a divergence: the sampler has left out a "
-        "part of the posterior, and no estimate from its draws can know. Reparametrise (a non-centred "
-        "form for a hierarchy) or raise the target acceptance rate, and sample again."
+        f"{count} of {sample.size} draws ({fraction:.1%}) ended in a divergence: the sampler has missed "
+        "a part of the posterior, which no estimate from its draws can reveal. Reparametrise (a "
+        "non-centred form for a hierarchy) or raise the target acceptance rate, and sample again."
     )
     yield Finding("divergences", message, fatal=fraction > DIVERGING)
 
@@ -291,9 +291,10 @@ def _disagreement(sample: Sample) -> Iterator[Finding]:
     if high.any():
         columns = named(sample.names, high)
         message = (
-            f"the chains disagree on {listed(columns)} (R-hat up to {np.nanmax(rhat):.2f}): they have not "
-            "converged, warm-up is still among the draws, or each has found another mode. The identities "
-            "cannot see that. Run them longer, and leave out the warm-up, before believing an error bar."
+            f"the chains disagree on {listed(columns)} (R-hat up to {np.nanmax(rhat):.2f}): they have "
+            "not converged, warm-up is still among the draws, or they are in different modes. The "
+            "identities cannot detect that. Run them longer, and leave out the warm-up, before you "
+            "trust an error bar."
         )
         yield Finding("rhat", message, fatal=False, columns=columns)
 

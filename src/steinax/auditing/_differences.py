@@ -72,9 +72,9 @@ def differences(sample: Sample, log_density: Density) -> Finding | None:
     if uncertainty <= limit:
         return None
     message = (
-        f"the scores agree with log_density to {uncertainty:.1g} of their size, and a smaller error would "
-        f"not be noticed: {limit:.0e} is needed to call them verified. Compute the log density with more "
-        "digits (float64, a tighter tolerance of its solver) to compare them further."
+        f"the scores agree with log_density up to {uncertainty:.1g} of their size, and a smaller error "
+        f"would not be noticed: they count as verified at {limit:.0e} or less. To verify them, compute "
+        "the log density with more digits (float64, a tighter tolerance of its solver)."
     )
     return Finding("rough", message, fatal=False)
 
@@ -214,18 +214,18 @@ def _disagreement(sample: Sample, slopes: _Slopes, log_density: Density) -> Find
     where = f" of {sample.names[worst]}" if single else " along a random direction"
     kind, cause = next(_explanations(sample, slopes, log_density), ("differences", LEFT_OUT))
     message = (
-        f"the scores{f' of {listed(columns)}' if columns else ''} are not the gradients of log_density: at "
-        f"draw {draw % sample.length} of chain {draw // sample.length} the score{where} is "
+        f"the scores{f' of {listed(columns)}' if columns else ''} are not the gradients of log_density: "
+        f"at draw {draw % sample.length} of chain {draw // sample.length} the score{where} is "
         f"{slopes.score[row, worst] / size:.6g} and a finite difference gives "
-        f"{slopes.right[row, worst] / size:.6g}. {cause} Correct the scores; or, if log_density is not the "
-        "one that was sampled, on the unconstrained space with its Jacobian, correct that."
+        f"{slopes.right[row, worst] / size:.6g}. {cause} Correct the scores; or correct log_density, if "
+        "it is not the one that was sampled, on the unconstrained space with its Jacobian."
     )
     return Finding(kind, message, columns=columns)
 
 
 LEFT_OUT = (
-    "It looks like a term left out, such as a prior or the log-Jacobian of a transformation, or like other "
-    "data."
+    "The likely cause is a term left out, such as a prior or the log-Jacobian of a transformation, or "
+    "other data."
 )
 
 
@@ -302,8 +302,8 @@ def _terms(sample: Sample, slopes: _Slopes) -> Iterator[tuple[str, str]]:
     if len(x) > 3 and fits(lines):
         yield (
             "term",
-            "They differ by a straight line in each parameter: a term is left out, such as a normal prior or "
-            "part of a log-Jacobian.",
+            "They differ by a linear function of each parameter: a term is left out, such as a normal "
+            "prior or part of a log-Jacobian.",
         )
 
 
@@ -339,6 +339,6 @@ def _gradients_at(log_density: Density, points: Points, scale: AnyArray) -> AnyA
 
 
 def _nearly_equal(gradients: AnyArray, expected: AnyArray) -> bool:
-    """Whether gradients equal expected ones, both (n, dim), up to a small relative error."""
+    """Return whether gradients equal expected ones, both (n, dim), up to a small relative error."""
     size = np.sqrt((expected**2).mean(axis=0)) + np.finfo(np.float64).tiny
     return bool((np.abs(gradients - expected) <= EQUAL * np.maximum(np.abs(expected), size)).all())

@@ -42,7 +42,7 @@ FULL = 6  # dimensions up to which the potential has every monomial of degrees 3
 QUADRATIC = 30  # dimensions up to which the potential has every product of two
 
 OTHERWISE = (
-    "If `log_density` itself is of another density than the one sampled, leave it out: "
+    "If `log_density` itself is not that of the density that was sampled, leave it out: "
     "Sample(..., log_density=None)."
 )
 
@@ -217,8 +217,8 @@ class Suspect:
     Attributes:
         kind: `constant`, `tempered`, `clipped` or `smooth`.
         bias: the bias of the estimated means that it causes, in standard deviations, (dim,).
-        size: its root mean square in each column, in the same units, (dim,).
-        explained: the fraction of the squared misfit that it does not explain.
+        size: the root mean square of the error in each column, in the same units, (dim,).
+        explained: the fraction of the squared misfit that the error does not explain.
     """
 
     kind: str

@@ -98,7 +98,7 @@ def _unnamed(draws: Chains, names: tuple[str, ...], tests: Identities) -> Findin
     message = (
         "the scores are not the gradients of the log density of these draws: "
         f"{int(np.sum(~(tests.strength <= 1)))} of {tests.strength.size} identities fail, the worst "
-        f"that of {tests.label(worst, names)}, off by {tests.deviation[worst]:.2g} where "
+        f"that of {tests.label(worst, names)}, which is off by {tests.deviation[worst]:.2g} where "
         f"{tests.allowed[worst]:.2g} is allowed. "
     )
     walls = _walls(draws)
@@ -107,7 +107,7 @@ def _unnamed(draws: Chains, names: tuple[str, ...], tests: Identities) -> Findin
         message += (
             f"The draws of {listed(columns)} crowd at an end of their range: where a density does not "
             "vanish at the boundary of its support the identities do not hold. Transform them to the "
-            "whole line, with the Jacobian in the scores, or say where they live: "
+            "whole line, with the Jacobian in the scores, or give their space: "
             "Sample(..., space=steinax.spaces.Box(lower, upper)), with -np.inf or np.inf where there is no "
             "bound."
         )
@@ -129,7 +129,7 @@ def _walls(draws: Chains) -> AnyArray:
 
 
 def _near_by_chance(n: int, dim: int) -> float:
-    r"""How near to the last of n draws a twentieth of them comes by chance, relative to the median.
+    r"""Compute how near a twentieth of n draws comes to the last one by chance, relative to the median.
 
     In a smooth tail the range of $k$ draws is that of $k - 1$ exponential variables: below $r$ with the
     probability $(1 - e^{-r})^{k - 1}$. With its scale and the distance from the median those of a Gaussian,
@@ -209,8 +209,8 @@ def order(
     columns = tuple(names[i] for i in moved)
     message = (
         f"the columns of the scores are in another order than those of the draws ({listed(columns)}): "
-        f"the identities hold for scores[..., {[int(i) for i in permutation]}]. Give both in one order; "
-        "flattening a dictionary sorts its names, and a sampler may not."
+        f"the identities hold for scores[..., {[int(i) for i in permutation]}]. Give both in the same "
+        "order; flattening a dictionary sorts its names, and a sampler may not."
     )
     yield Repair("order", draws, scores[..., permutation], message, columns)
 
@@ -231,7 +231,7 @@ def swapped(
     moved = ", ".join(str(i) for i in np.flatnonzero(permutation != np.arange(chains)))
     message = (
         f"the scores of chains {moved} belong to other chains: they fit as "
-        f"scores[{[int(i) for i in permutation]}]. Give draws and scores with their chains in one order."
+        f"scores[{[int(i) for i in permutation]}]. Give the chains of draws and scores in the same order."
     )
     yield Repair("chains", draws, scores[permutation], message)
 
@@ -316,7 +316,7 @@ def divided(draws: Chains, scores: Chains, beta: float) -> Iterator[Repair]:
     if not beta >= 0.01:
         return
     message = (
-        f"the scores are {beta:.2g} times those of the draws' density, as of a tempered one: the "
+        f"the scores are {beta:.2g} times those of the draws' density, as if it were tempered: the "
         f"identities hold for scores / {beta:.3g}. Look for a temperature, a likelihood counted "
         "twice, or a minibatch gradient without its factor N / batch. Draws of a sampler without a "
         'Metropolis step look like this too: for them use estimate(..., audit="unadjusted").'
@@ -467,7 +467,7 @@ def _described(error: Suspect, block: Densities, least: float, chain: int | None
     worst = np.abs(error.bias).max()
     columns = named(block.names, np.abs(error.bias) >= max(0.5 * worst, 0.5 * least))
     causes = {
-        "constant": "A term that is linear in these columns is missing or too many: the Jacobian of a "
+        "constant": "A term that is linear in these columns is missing or superfluous: the Jacobian of a "
         "transformed parameter, or part of a prior or of the data.",
         "tempered": "All scores are too large or too small by one factor: look for a temperature, a "
         "likelihood counted twice, or a minibatch gradient without its factor N / batch.",

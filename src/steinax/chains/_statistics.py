@@ -362,7 +362,9 @@ def t_quantile(level: float, freedom: AnyArray) -> np.ndarray:
     from scipy.special import stdtrit
 
     if not 0 < level < 1:
-        raise ValueError(f"level {level}: give the probability to cover, such as 0.95.")
+        raise ValueError(
+            f"level {level}: give the probability that an interval covers, such as 0.95."
+        )
     return np.asarray(stdtrit(freedom, (1 + level) / 2))
 
 
@@ -536,8 +538,8 @@ def _finite(series: Series) -> np.ndarray:
         )
     if not np.all(np.isfinite(series)):
         raise ValueError(
-            "the series are not finite on every draw, and have no average: leave out the draws on "
-            "which they are not."
+            "the series are not finite on every draw, so they have no average: leave out the draws on "
+            "which they are not finite."
         )
     return series.astype(np.float64, copy=False)
 

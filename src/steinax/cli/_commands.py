@@ -142,7 +142,7 @@ def run_watch(options: Namespace) -> int:
     alone = check_files(options.files)
     if alone and not is_zarr(Path(alone[0])):
         raise ValueError(
-            f"{alone[0]}: a netCDF file is not written bit by bit, so there is nothing to wait for. Use "
+            f"{alone[0]}: a netCDF file is written at once, so there is nothing to wait for. Use "
             "steinax summary, or watch the zarr store or the CSV files that a sampler is writing."
         )
     from ..estimation import fitted

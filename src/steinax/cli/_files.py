@@ -74,7 +74,7 @@ def _kind(path: Path) -> str:
         return "netCDF"
     if start.startswith(CLASSIC):
         raise ValueError(
-            f"{path} is of the old netCDF format, version 3, which has no groups: save it again from "
+            f"{path} has the old netCDF format, version 3, which has no groups: save it again from "
             'ArviZ, by data.to_netcdf(path, engine="h5netcdf").'
         )
     if start.startswith(ZIP):

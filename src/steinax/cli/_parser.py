@@ -137,7 +137,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the whole command line."""
     examples = ["summary draws.nc", "audit draws.nc", "convert output/*.csv draws.nc"]
     parser = Parser("steinax", DESCRIPTION, examples, MORE)
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the versions and stop")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the versions and exit")
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", title="commands", parser_class=Parser
     )
@@ -226,7 +226,7 @@ def _watch(commands: Any) -> None:
 
         FILE is what the sampler is writing: the folder or the CSV files of CmdStan,
         sampling with save_latent_dynamics=True and sig_figs=16, or the zarr store of
-        nutpie. All means are estimated again and again. The command ends, with exit
+        nutpie. All means are estimated again as draws arrive. The command ends, with exit
         code 0, once every 95% interval is within the tolerance; the sampler itself is
         not stopped.
         """
@@ -249,8 +249,8 @@ def _watch(commands: Any) -> None:
         choices=UNITS,
         default="sd",
         metavar="UNIT",
-        help="of the tolerance: sd (the default) for posterior standard deviations, absolute, or relative "
-        "to the value",
+        help="unit of the tolerance: sd (the default) for posterior standard deviations, absolute, or "
+        "relative to the value",
     )
     add_variables(parser, "only this variable; can be repeated")
     parser.add_argument(

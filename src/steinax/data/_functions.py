@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ CURVED = (
 NUMBERS, BLOCK = 2**20, 256  # the most second derivatives at once, and points
 FEW = 200  # and the most for functions that jump in several planes
 PLACES = 40  # points at which these are searched for
+LEAST = 128  # draws of a compiled call; fewer are padded
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,15 @@ class DrawFunction:
             return over(draws)
         return jax.vmap(self.one)(jax.tree.map(jax.numpy.asarray, draws))
 
+    def has_loops(self) -> bool:
+        """Whether jax would compile the function's loops, such as those of an ODE solver, at every call."""
+        try:
+            with self.scope():
+                program = str(jax.make_jaxpr(self.one)(self._row(0)))
+        except _NEEDS_VALUES:
+            return False
+        return "scan[" in program or "while[" in program
+
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Set the precision of the sample, and add the name of the integrand to errors."""
@@ -196,6 +207,58 @@ class DrawFunction:
             return "the variables by name"
         given = self.draws if isinstance(self.draws, dict) else {"x": self.draws}
         return ", ".join(f"{name} of shape {values.shape[1:]}" for name, values in given.items())
+
+
+def filled(values: np.ndarray, rows: int) -> np.ndarray:
+    """Pad an array to a number of rows by repeating its last row.
+
+    >>> filled(np.array([[1.0], [2.0]]), 4).tolist()
+    [[1.0], [2.0], [2.0], [2.0]]
+    """
+    short = rows - len(values)
+    return np.concatenate([values, values[-1:].repeat(short, 0)]) if short > 0 else values
+
+
+def rounded(n: int) -> int:
+    """Round up to a power of two, at least 128, so that few sizes are compiled.
+
+    >>> rounded(3), rounded(128), rounded(129)
+    (128, 128, 256)
+    """
+    return max(LEAST, 1 << (n - 1).bit_length())
+
+
+class Compiled:
+    """An integrand of one draw with its compiled version for many draws; it can be pickled.
+
+    Args:
+        f: a function of a draw, or of variables.
+
+    >>> with jax.enable_x64():
+    ...     Compiled(lambda x: x[0] + 1).over(np.zeros((3, 2)))
+    array([1., 1., 1.])
+    """
+
+    def __init__(self, f: Callable):
+        self.__wrapped__ = f  # where inspect looks for the names of arguments
+
+    def __reduce__(self) -> tuple[type, tuple[Callable]]:
+        return Compiled, (self.__wrapped__,)
+
+    def __call__(self, *draw: Any, **variables: Any) -> Any:
+        return self.__wrapped__(*draw, **variables)
+
+    def over(self, draws: np.ndarray | dict[str, np.ndarray] | ByName) -> np.ndarray:
+        """Evaluate the integrand on draws (n, dim), or on variables (n, ...) by name."""
+        n = len(jax.tree.leaves(draws)[0])
+        padded = jax.tree.map(lambda values: filled(values, rounded(n)), draws)
+        return np.asarray(self._mapped(padded))[:n]
+
+    @cached_property
+    def _mapped(self) -> Callable:
+        """The compiled function of many draws."""
+        f = self.__wrapped__
+        return jax.jit(jax.vmap(lambda row: f(**row) if isinstance(row, dict) else f(row)))
 
 
 class Step(NamedTuple):
@@ -554,6 +617,8 @@ class Jumps:
     def __init__(self, function: DrawFunction, selected: slice, width: int, values: np.ndarray):
         self.arguments = function.arguments
         self.spread = self.arguments.std(axis=0)
+        if function.has_loops():
+            function = replace(function, f=Compiled(function.f))
         self.function, self.selected, self.width, self.values = function, selected, width, values
         self.high = values.max(axis=0)
         self.rng = np.random.default_rng(0)

@@ -85,8 +85,8 @@ def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
     if available and (len(names) > 1 or get_close_matches(missing[0], available)):
         raise ValueError(
             f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: it has "
-            f"{some_of(available)}. Let the arguments be some of these, or let there be one called x, the "
-            "whole unconstrained draw, (dim,)."
+            f"{some_of(available)}. Name the arguments after some of these, or use a single argument x "
+            "for the whole unconstrained draw, (dim,)."
         )
     return sample.x if missing or not names else {name: known[name] for name in names}  # type: ignore
 
@@ -200,7 +200,7 @@ def _of_function(label: str, f: Callable, sample: Sample) -> Piece:
 
 
 def _is_stored(f: object) -> bool:
-    """Whether an integrand is an array of zarr, dask, h5py or xarray, rather than of NumPy or jax."""
+    """Return whether an integrand is an array of zarr, dask, h5py or xarray, rather than of NumPy or jax."""
     in_memory = isinstance(f, (np.ndarray, np.generic, jax.Array))
     return hasattr(f, "shape") and hasattr(f, "dtype") and not in_memory
 
@@ -473,7 +473,7 @@ def _with_training(
     arrays = [label for label, g in given.items() if not (isinstance(g, str) or callable(g))]
     if arrays:
         return replace(
-            columns, note=f"{UNUSED} {arrays[0]!r} is an array, of values on the draws only"
+            columns, note=f"{UNUSED} {arrays[0]!r} is an array of values on the draws only"
         )
     try:
         parts = tuple(
@@ -536,7 +536,7 @@ def named_integrands(f: IntegrandSpec) -> dict[str, Any]:
 
 
 def exceeding(f: IntegrandSpec | Integrands, threshold: float) -> dict[str, Above]:
-    """The events that integrands exceed a threshold."""
+    """Create the events that integrands exceed a threshold."""
     if isinstance(f, Integrands) or not np.isfinite(threshold):
         raise ValueError(
             f"threshold={threshold}: give one finite number, with integrands as names, functions or arrays."
@@ -558,7 +558,7 @@ def _no_sample(f: object, sample: object) -> str:
 
 
 def _repeats(names: Sequence[object]) -> bool:
-    """Whether a name occurs more than once."""
+    """Return whether a name occurs more than once."""
     return len(set(names)) < len(names)
 
 

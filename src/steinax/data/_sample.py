@@ -14,15 +14,15 @@ from .._types import AnyArray, Chains, Points
 from ._variables import AXES, Variables, unstacked
 
 ADAPTERS = (
-    "What a sampler returned becomes a sample by from_nutpie(trace), from_pymc(model, trace), "
+    "Convert the result of a sampler with from_nutpie(trace), from_pymc(model, trace), "
     "from_numpyro(mcmc), from_blackjax(states), from_pystan(fit), from_cmdstan(fit) or from_arviz(path)."
 )
 LIGHTEST = 1e-30  # smallest weight, relative to the mean: fits divide by it, also in float32
 MISSING = (
-    "draws without scores, or scores without draws: give Sample(draws, scores), the score of a draw being "
-    "the gradient of the log density there. nutpie, NumPyro and CmdStan can keep scores; from_pymc(model, "
-    "trace) and from_pystan(fit) compute them, and from_logdensity(log_density, draws) does from any log "
-    "density in jax."
+    "draws without scores, or scores without draws: give Sample(draws, scores), the score of a draw "
+    "being the gradient of the log density there. nutpie, NumPyro and CmdStan can keep scores, and "
+    "PyStan always does; from_pymc(model, trace) computes them from the model, and "
+    "from_logdensity(log_density, draws) from any log density in jax."
 )
 
 
@@ -34,8 +34,8 @@ def as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
         raise ValueError(MISSING)
     if isinstance(values, Mapping):
         raise ValueError(
-            f"{what} are a {type(values).__name__}: give one array, (chain, draw, dim). {ADAPTERS} A dict of "
-            "draws does by from_logdensity(log_density, draws)."
+            f"{what} are a {type(values).__name__}: give one array, (chain, draw, dim). {ADAPTERS} For a "
+            "dict of draws use from_logdensity(log_density, draws)."
         )
     array = as_reals(values, what)
     with np.errstate(over="ignore"):  # overflows of float32 are refused below
@@ -246,7 +246,7 @@ class AbstractSpace(eqx.Module):
     def unbounded(self, x: Chains, score: Chains) -> tuple[AnyArray, AnyArray] | None:
         r"""Transform draws and scores to coordinates that fill $\mathbb{R}^d$, to choose families as there.
 
-        None, the default, if there are no such coordinates.
+        Returns None, the default, if there are no such coordinates.
         """
         return None
 
@@ -285,7 +285,7 @@ def space_families(sample: Any) -> tuple[Any, ...]:
 
 
 def has_families(sample: Any) -> bool:
-    """Whether the sample's space has its own families, rather than coordinates that fill R^d."""
+    """Return whether the sample's space has its own families, rather than coordinates that fill R^d."""
     return sample.space is not None and on_the_reals(sample) is None
 
 
@@ -506,8 +506,8 @@ class Sample(eqx.Module):
         alike = (self.names, self.chains, self.space) == (more.names, more.chains, more.space)
         if weighted or not alike:
             raise ValueError(
-                f"{more!r} cannot follow {self!r}: give further draws of the same chains, with the same "
-                "columns on the same space, without importance weights."
+                f"{more!r} cannot be appended to {self!r}: give further draws of the same chains, with "
+                "the same columns on the same space, without importance weights."
             )
         pair = (self.variables, more.variables)
         return Sample(
@@ -559,8 +559,8 @@ class Sample(eqx.Module):
         pair = index if isinstance(index, tuple) else (index,)
         if len(pair) > 2 or isinstance(index, str):
             raise TypeError(
-                f"sample[{index!r}]: give chains and draws, such as sample[:, :500]. Dimensions and "
-                'variables are asked for by name: estimate("mu", sample).'
+                f"sample[{index!r}]: give chains and draws, such as sample[:, :500]. Name "
+                'dimensions and variables in estimate instead: estimate("mu", sample).'
             )
         return self.isel(*pair)
 

@@ -6,17 +6,16 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from .._show import counted, some_of
 from ..working import CorruptChunkError, chunk_shape, find_missing, locate
+from ._functions import Compiled
 from ._integrands import IntegrandSpec, named_arguments, named_integrands
 from ._sample import Sample, as_names, refuse_space
 from ._variables import ByName, Variables, read
@@ -423,61 +422,6 @@ class Stream:
             return f"Stream({chains})"
         shown, dims = some_of(self.source.names, 4), counted(self.source.dim, "dimension")
         return f"Stream({chains} x {self.source.length} draws, {dims}: {shown})"
-
-
-LEAST = 128  # least number of draws of a compiled call; fewer are padded
-
-
-def filled(values: np.ndarray, rows: int) -> np.ndarray:
-    """Pad an array to a number of rows by repeating its last row.
-
-    >>> filled(np.array([[1.0], [2.0]]), 4).tolist()
-    [[1.0], [2.0], [2.0], [2.0]]
-    """
-    short = rows - len(values)
-    return np.concatenate([values, values[-1:].repeat(short, 0)]) if short > 0 else values
-
-
-def rounded(n: int) -> int:
-    """Round up to a power of two, at least 128, so that few sizes are compiled.
-
-    >>> rounded(3), rounded(128), rounded(129)
-    (128, 128, 256)
-    """
-    return max(LEAST, 1 << (n - 1).bit_length())
-
-
-class Compiled:
-    """An integrand of one draw with its compiled version for many draws; it can be pickled.
-
-    Args:
-        f: a function of a draw, or of variables.
-
-    >>> with jax.enable_x64():
-    ...     Compiled(lambda x: x[0] + 1).over(np.zeros((3, 2)))
-    array([1., 1., 1.])
-    """
-
-    def __init__(self, f: Callable):
-        self.__wrapped__ = f  # where inspect looks for the names of arguments
-
-    def __reduce__(self) -> tuple[type, tuple[Callable]]:
-        return Compiled, (self.__wrapped__,)
-
-    def __call__(self, *draw: Any, **variables: Any) -> Any:
-        return self.__wrapped__(*draw, **variables)
-
-    def over(self, draws: np.ndarray | dict[str, np.ndarray] | ByName) -> np.ndarray:
-        """Evaluate the integrand on draws (n, dim), or on variables (n, ...) by name."""
-        n = len(jax.tree.leaves(draws)[0])
-        padded = jax.tree.map(lambda values: filled(values, rounded(n)), draws)
-        return np.asarray(self._mapped(padded))[:n]
-
-    @cached_property
-    def _mapped(self) -> Callable:
-        """The compiled function of many draws."""
-        f = self.__wrapped__
-        return jax.jit(jax.vmap(lambda row: f(**row) if isinstance(row, dict) else f(row)))
 
 
 def compiled[F](f: F) -> F:

@@ -110,7 +110,7 @@ class Variables:
         return Variables(xarray.DataTree.from_dict(groups))
 
     def extended(self, more: "Variables") -> "Variables":
-        """Append those of further draws of the same chains; groups with other axes are kept unchanged."""
+        """Append the variables of further draws of the same chains; keep groups with other axes unchanged."""
         import xarray
 
         groups = {path: node.dataset for path, node in self.tree.subtree_with_keys}
@@ -216,7 +216,7 @@ def in_chains(array: Any, what: str) -> Any:
 
 
 def is_labelled(array: object) -> bool:
-    """Whether an object is an xarray object, with named axes."""
+    """Return whether an object is an xarray object, with named axes."""
     return hasattr(array, "dims") and hasattr(array, "coords")
 
 
@@ -253,7 +253,7 @@ def _elements(name: str, array: "xarray.DataArray") -> tuple[AnyArray, list[str]
 def read(array: Any) -> np.ndarray:
     """Read the values of an array; a dask array is computed in this thread.
 
-    Otherwise a worker of a cluster that asks the cluster for them would wait for itself.
+    A worker that asked its own cluster for the values would wait for itself.
     """
     if hasattr(array, "compute"):
         array = array.compute(scheduler="synchronous")
@@ -306,7 +306,7 @@ class ByName(Mapping):
     def __getitem__(self, name: object) -> Any:
         if not isinstance(name, str):
             raise TypeError(
-                f"[{name!r}] of variables by name: give a name, such as {some_of(self.names)}."
+                f"variables are read by name, not by {name!r}: give a name, such as {some_of(self.names)}."
             )
         self.asked = True
         if name not in self.held:

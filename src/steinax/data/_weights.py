@@ -58,10 +58,10 @@ def refuse_weights(sample: object, what: str) -> None:
 def gather_chains[T: (Sample, Integrands)](part: T) -> T:
     """Gather the chains of all processes, in the order of the processes, in every process.
 
-    For programs that run as several processes (`jax.distributed.initialize`), each with the same number of
-    chains of the same length. Only draws and scores, (n, dim) each, are copied; `Spread` then computes on
-    every device with its share of them. The model's variables are not gathered: evaluate integrands that
-    need them on the local chains, and gather those.
+    For programs that run as several processes (`jax.distributed.initialize`), each with the same number
+    of chains of the same length. Only draws and scores, (n, dim) each, are copied; `Spread` then computes
+    on every device with its share of the draws. The model's variables are not gathered: evaluate
+    integrands that need them on the local chains, and gather those.
 
     Args:
         part: the sample of this process, or `integrands(f, sample)` on it.

@@ -93,7 +93,7 @@ def without_heavy(problem: Problem, control: Callable[[Problem], HeldOut]) -> tu
 
 
 def may_be_heavy(family: AbstractFamily) -> TypeGuard[Polynomial]:
-    """Whether the tails of a family's columns are checked: those of polynomials above degree 2."""
+    """Return whether the tails of a family's columns are checked: those of polynomials above degree 2."""
     return isinstance(family, Polynomial) and family.degree > LIGHT
 
 
@@ -370,12 +370,12 @@ def _joined(blocks: list[Estimate], plan: MemoryPlan) -> Estimate:
 
 
 def better_of(found: Estimate, trial: Estimate, points: int) -> Estimate:
-    """Take the trial for those integrands whose standard errors it lowers.
+    """Replace the estimates of those integrands whose standard errors the trial lowers.
 
     Args:
         found: the estimate without the points that were tried.
-        trial: the same, also fitted to these points.
-        points: how many there are.
+        trial: the estimate that is also fitted to these points.
+        points: the number of these points.
     """
     with np.errstate(invalid="ignore"):
         better = np.asarray(trial.mcse < found.mcse)
@@ -426,7 +426,7 @@ def controller(
 
 
 def _is_exact(problem: Problem, solver: AbstractSolver, folds: int, k: int) -> bool:
-    """Whether the solver is exact, and no column can be left out because of its tails."""
+    """Return whether the solver is exact, and no column can be left out because of its tails."""
     family = problem.family
     if not isinstance(family, AbstractLinearFamily) or may_be_heavy(family):
         return False

@@ -98,15 +98,16 @@ DIRECTIONAL = "Directional"
 
 @dataclass(frozen=True)
 class Candidate:
-    """Control variate described by the names of its columns and its kernel; plain Monte Carlo has neither.
+    """A control variate, described by its columns and its kernel; plain Monte Carlo has neither.
 
     Attributes:
         columns: columns without a penalty, such as `Polynomial(2)`; empty for none.
         kernel: a kernel with a penalty, such as `SquaredExponential`; empty for none.
         factor: the kernel's length-scale, in units of the median distance.
         penalty: in units of the kernel's median variance, independent of scales and the number of draws.
-        own: whether its features differ between integrands, and not only its coefficients.
-        kinks: whether it is fitted to what control variates with kinks leave of a jump.
+        own: whether the features, and not only the coefficients, differ between integrands.
+        kinks: whether it is fitted to the residual of control variates with kinks, for integrands that
+            jump.
     """
 
     columns: str = ""
@@ -174,7 +175,7 @@ def most_draws(degree: int, dim: int) -> int:
 
 
 def is_cheap(degree: int, n: int, dim: int) -> bool:
-    """Whether a polynomial without a penalty can be fitted to at least two draws per coefficient."""
+    """Return whether a polynomial without a penalty can be fitted to at least two draws per coefficient."""
     return polynomial_size(degree, dim) <= min(n, most_draws(degree, dim)) / 2
 
 

@@ -173,7 +173,7 @@ def choose(
 
 
 def _of_average(series: np.ndarray, per_draw: np.ndarray, chains: int) -> np.ndarray:
-    """The variance of the average of a series over chains, (k,); from its spread if chains are short."""
+    """Compute the variance of the average of a series, (k,); from its spread if chains are short."""
     error = chain_statistics(series.reshape(chains, -1, series.shape[1])).mcse
     return np.where(np.isfinite(error), error**2, series.var(axis=0) * per_draw)
 
@@ -181,7 +181,7 @@ def _of_average(series: np.ndarray, per_draw: np.ndarray, chains: int) -> np.nda
 class Pool:
     """Statistics of all candidates, and the residuals of the best few for each integrand.
 
-    A candidate may be added again, for other integrands that asked for it later.
+    A candidate may be added again for integrands whose search leads to it later.
 
     Attributes:
         candidates: all candidates, plain Monte Carlo first.
@@ -195,9 +195,9 @@ class Pool:
         place: the indices of the best few candidates of each integrand, (k, few).
         least: the variances of these, larger if fits are `UNSTABLE`, infinite in empty slots, (k, few).
         series: the residuals of these on the draws, followed by those on the training points, (k, few, rows).
-        moved: how far the fits of these move, (k, few, fold).
-        changes: how far the estimates of these move, see `jackknife_moves`; NaN if not known, (k, few, fold).
-        counted: the part of the jackknife's variance of these that counts, (k, few).
+        moved: how far the fits of these candidates move, (k, few, fold).
+        changes: how far their estimates move, see `jackknife_moves`; NaN if not known, (k, few, fold).
+        counted: the fraction of their jackknife variance that counts, (k, few).
     """
 
     def __init__(self, plain: CandidateFit, autocorrelation: AnyArray, folds: Folds):
@@ -266,7 +266,7 @@ class Pool:
 
 
 def _instability(pool: Pool, weights: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """The variance that changes of a mixture's fits between folds add to that of its series, (k,)."""
+    """Compute the variance that a mixture's changes of fit between folds add to its series, (k,)."""
     used = np.where((weights > 0)[..., None], pool.changes, 0.0)
     changes = np.einsum("kj,kjb->bk", weights, used)
     counted = (weights * pool.counted).sum(axis=1)
@@ -276,11 +276,11 @@ def _instability(pool: Pool, weights: np.ndarray, residual: np.ndarray) -> np.nd
 
 
 def jackknife_moves(residual: AnyArray, without: AnyArray, folds: Folds) -> np.ndarray:
-    r"""Changes of the estimate when each fold is left out, beyond those of the series: (fold, k).
+    r"""Compute how the estimate changes without each fold, beyond the change of the series: (fold, k).
 
     Without fold $B$ the estimate is $c_{(B)}$. If fits did not change, it would be the mean
     $\bar r_{(B)}$ of the series without the fold. The changes are $u_B = c_{(B)} - \bar r_{(B)}$, centred.
-    Those of `solvers.moves` are of the intercepts of single fits, these are of the estimate itself.
+    In contrast, `solvers.moves` is about the intercepts of single fits.
 
     Args:
         residual: f - g on every draw, g fitted to the other folds, (n, k).
@@ -294,7 +294,7 @@ def jackknife_moves(residual: AnyArray, without: AnyArray, folds: Folds) -> np.n
 def jackknife_excess(
     moved: AnyArray, residual: AnyArray, folds: Folds, counted: float | AnyArray
 ) -> np.ndarray:
-    r"""The variance of the jackknife beyond that of the series, (k,).
+    r"""Compute the variance of the jackknife beyond that of the series, (k,).
 
     $$ \max\Bigl(0, \frac{K - 1}{K} \sum_B \bigl[\gamma (\bar r_{(B)} + u_B)^2 - \bar r_{(B)}^2\bigr]\Bigr) $$
 
@@ -312,12 +312,13 @@ def jackknife_excess(
 
 
 def counted_of(held: HeldOut) -> float:
-    r"""The part of the jackknife's variance that counts, from a half to 1.
+    r"""Compute the fraction of the jackknife's variance that counts, from a half to 1.
 
-    The jackknife counts twice what depends on two draws at a time, and that is most of the error of a
-    flexible fit: a fit with a penalty. So a half of its variance counts, unless the expected variance of
-    the errors has such a heavy tail, $\hat k$ above `TAIL`, that a few draws determine the fit. With few
-    draws and training points, see `MANY`, more of it stands for the error of choosing among many candidates.
+    The jackknife counts errors that depend on two draws at a time twice, and most of the error of a
+    flexible fit, one with a penalty, is of this kind. So half of its variance counts, unless the expected
+    variance of the errors has such a heavy tail, $\hat k$ above `TAIL`, that a few draws determine the
+    fit. With few draws and training points (see `MANY`) a larger fraction counts, to allow for the choice
+    among many candidates.
     """
     if not held.penalised or held.variance is None:
         return 1.0
@@ -328,7 +329,7 @@ def counted_of(held: HeldOut) -> float:
 
 
 def _without_each(residual: AnyArray, folds: Folds) -> np.ndarray:
-    """The mean of a series without each fold, (fold, k), centred."""
+    """Compute the mean of a series without each fold, (fold, k), centred."""
     start, stop = np.array(folds).T
     sums, count = np.add.reduceat(np.asarray(residual, np.float64), start), (stop - start)[:, None]
     found = (sums.sum(axis=0) - sums) / (count.sum() - count)

@@ -253,7 +253,7 @@ PARTNERS = 2  # the most members of other vectors, of the same index, beside eac
 
 
 def shapes_of(draws: RealDraws) -> list["Shape"]:
-    """What shapes features, computed outside of each of at most `GROUPS` groups of folds."""
+    """Compute what shapes features, outside of each of at most `GROUPS` groups of folds."""
     groups = groups_of(draws.folds)
     widest = max(stop - start for start, stop in groups)
     full = draws.size - widest >= DRAWS_PER_SCORE * draws.dim
@@ -300,18 +300,18 @@ def tied(draws: RealDraws, shapes: list["Shape"], best: np.ndarray) -> Iterator[
 
 
 def family_of(draws: RealDraws, degree: int = 1) -> Tied:
-    """The family of features that are summed over the members of the vectors."""
+    """Create the family of features that are summed over the members of the vectors."""
     columns = tuple(tuple(map(int, members)) for members in draws.vectors)
     return Tied(degree, columns, shift=draws.frame.shift, scale=draws.frame.scale)
 
 
 def globals_of(draws: RealDraws) -> np.ndarray:
-    """The first coordinates outside of vectors; none without vectors."""
+    """Find the first coordinates outside of vectors; none without vectors."""
     return outside(draws.vectors, draws.dim) if draws.vectors else np.zeros(0, int)
 
 
 def own_coordinates(draws: RealDraws, f: np.ndarray) -> np.ndarray:
-    """The coordinates outside of vectors, the members that an integrand depends on, and their partners.
+    """Find coordinates outside of vectors, the members that an integrand depends on, and their partners.
 
     Members of other vectors with the same index are partners: a slope and an intercept of one group.
     """
@@ -378,7 +378,7 @@ def _with_own(
 
 
 def _left_by(shared: Regression, own: np.ndarray, residual: np.ndarray) -> float:
-    """The mean square that further columns are expected to leave of a residual, judged in sample."""
+    """Predict, in sample, the mean square of a residual after further columns are fitted."""
     n, p = len(residual), shared.basis.shape[1] + own.shape[1]
     own = own / np.maximum(np.linalg.norm(own, axis=0), np.finfo(float).tiny)
     part, along = shared.basis.T @ own, own.T @ residual
@@ -388,7 +388,7 @@ def _left_by(shared: Regression, own: np.ndarray, residual: np.ndarray) -> float
 
 
 class Shape:
-    """What shapes the features of the rows of a group of folds, computed from all other rows.
+    """The quantities that shape the features in a group of folds, computed from all other rows.
 
     Coordinates are scaled by all draws, as if they had other units. Linear combinations of features do not
     depend on units and origins, except of those that are summed over members: these are standardised by the
@@ -412,7 +412,7 @@ class Shape:
         self.along = directions_of(outside, draws.f[others]) if slopes is None else slopes
 
     def times(self, along: np.ndarray) -> np.ndarray:
-        """Multiply directions, (d, count), by the covariance; it is 1 if it is not known."""
+        """Multiply directions, (d, count), by the covariance, or by 1 if it is not known."""
         return along if self.covariance is None else self.covariance @ along
 
     @cached_property
@@ -425,7 +425,7 @@ class Shape:
         return np.stack(powers, axis=-1)
 
     def tied(self, degree: int, linear: bool = False) -> np.ndarray:
-        """The features of `Tied`, (rows, count); `linear` to have the scores of all coordinates too."""
+        """Compute the features of `Tied`, (rows, count); with `linear` the scores of all coordinates too."""
         first = self.score if linear else self.score[:, :0]
         if self.state is None:
             return first

@@ -465,7 +465,7 @@ class RealDraws(AbstractDraws):
         return float(self.dim) if kernel == OF_PAIRS else 1.0
 
     def affords(self, degree: int) -> bool:
-        """Whether a polynomial has at most half as many coefficients as there are draws outside a fold."""
+        """Return whether a polynomial has at most half as many coefficients as draws outside a fold."""
         return polynomial_size(degree, self.dim) <= self.train / 2
 
     @property

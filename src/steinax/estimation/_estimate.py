@@ -95,7 +95,7 @@ def contradiction(estimate: Estimate, wider: AnyArray | float = 1.0) -> Finding 
 
     Args:
         estimate: with its plain averages.
-        wider: times the standard errors of the plain averages, (k,): see `_spread_on_training`.
+        wider: factors for the standard errors of the plain averages, (k,): see `_spread_on_training`.
     """
     apart = np.atleast_1d(estimate.plain_value - estimate.value)
     plain_mcse = np.atleast_1d(wider * np.asarray(estimate.plain_mcse))
@@ -112,12 +112,12 @@ def contradiction(estimate: Estimate, wider: AnyArray | float = 1.0) -> Finding 
         np.atleast_1d(array)[worst] for array in (estimate.value, estimate.plain_value, plain_mcse)
     )
     message = (
-        f"the estimate of {estimate.names[worst]}, {value:.6g}, contradicts the plain average of the same "
-        f"draws, {plain:.6g} +- {plain_error:.2g}: they are {abs(apart[worst]) / error[worst]:.1f} standard "
-        "errors apart. The scores are wrong in a way that the identities are too weak to name: look for a "
-        "missing Jacobian or prior, a boundary, or other data, and compare the scores with finite "
-        "differences by steinax.audit(sample, log_density=...). To see both numbers give "
-        'audit="warn".'
+        f"the estimate of {estimate.names[worst]}, {value:.6g}, contradicts the plain average of the "
+        f"same draws, {plain:.6g} +- {plain_error:.2g}: they are {abs(apart[worst]) / error[worst]:.1f} "
+        "standard errors apart. The scores are wrong in a way that the identities are too weak to "
+        "identify: look for a missing Jacobian or prior, a boundary, or other data, and compare the "
+        "scores with finite differences by steinax.audit(sample, log_density=...). To see both numbers "
+        'give audit="warn".'
     )
     return Finding("contradiction", message, columns=(estimate.names[worst],))
 
@@ -152,7 +152,7 @@ def with_audit(
         estimate: an estimate, such as that of `Estimate.from_held_out`.
         report: the report of `audited` with the same mode.
         mode: as for `audited`.
-        wider: times the standard errors of the plain averages, (k,).
+        wider: factors for the standard errors of the plain averages, (k,).
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -180,7 +180,7 @@ JUDGED_NUMBERS = 2**23  # the most numbers in their columns: 64 MB
 def judging_step(family: AbstractFamily, p: int, chains: int, length: int) -> int | None:
     """Return the step between the draws by which the tails of p columns are judged; None for no test.
 
-    It depends on these arguments only, and so do the columns that are left out.
+    It depends only on these arguments, so the columns that are left out do too.
     """
     if not may_be_heavy(family):
         return None
@@ -405,7 +405,7 @@ def stream_held_out(
     batch = batch_length(stream.chains, length, len(fits.names))
     third = SeriesPass(source, f, features, fits, length, batch)
     label = working.label(label, fits, batch)
-    results = each(third, stream, cut, length, working, label, "finding standard errors")
+    results = each(third, stream, cut, length, working, label, "computing standard errors")
     better, plain = third.statistics(results, stream.chains, folds)
     note = f"{len(folds)} folds, moments of {features.size} coefficients from blocks of {n} draws"
     return better, plain, fits.names, chosen, note + tails
@@ -450,7 +450,7 @@ def estimate(
     r"""Estimate expectations under the target, with far smaller errors than plain averages.
 
     A control variate $g$ of mean zero is fitted to $f$ on some draws, and $f - g$ is averaged over
-    others, in turn, so that every draw is used. With no family given, polynomials and kernels of
+    others, in turn, so that every draw is used. If no family is given, polynomials and kernels of
     many length-scales and penalties are tried on held-out draws, and the best is chosen for each
     integrand; plain Monte Carlo is one of them. If the sample has importance weights, all averages are
     self-normalised weighted ones, including the plain averages.
@@ -471,7 +471,7 @@ def estimate(
         solver: `Auto()` by default.
         key: for solvers that draw random numbers; a fixed one by default.
         standardise: False for control variates in the coordinates of the draws as they are given.
-        audit: what to do if the scores are not those of the draws (see `audit`): `"raise"`; `"warn"`;
+        audit: what to do if the scores do not belong to the draws (see `audit`): `"raise"`; `"warn"`;
             `"unadjusted"` for samplers without a Metropolis step, whose draws are expected to fail;
             or `"off"` to skip the audit.
         memory: the budget in bytes, half of the free memory by default. Integrands that need more are
@@ -588,7 +588,7 @@ def _completed(
 
 
 def _spread_on_training(wanted: Integrands, share: np.ndarray | None) -> np.ndarray:
-    """The standard deviation of integrands on all points over that on the draws, at least 1, (k,).
+    """Divide the standard deviations of integrands on all points by those on draws, at least 1: (k,).
 
     A few draws may miss a long tail, and the plain average then has too small an error.
     """
@@ -618,7 +618,7 @@ def _refuse(*given: object) -> None:
     if any(option is not None for option in given):
         raise ValueError(
             "split, penalty, objective, solver and standardise go with a family: give one as the third "
-            "argument, such as Polynomial(2), or leave them out and all is chosen from the draws."
+            "argument, such as Polynomial(2), or leave them out to have everything chosen from the draws."
         )
 
 

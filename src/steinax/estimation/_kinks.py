@@ -1,4 +1,4 @@
-"""Integrands that jump: made continuous, with the same expectation, by control variates with kinks."""
+"""Make integrands that jump continuous, with the same expectation, by control variates with kinks."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ ROWS = 1000  # by which the sensitivity to what shapes control variates is judge
 
 
 class Kinked:
-    """Control variates of jumps, where what shapes them on a draw is computed without it and its neighbours.
+    """Control variates of jumps, each computed without the draw that it is used on and its neighbours.
 
     Args:
         shape: shapes control variates by draws and scores, (rows, dim) each.
@@ -49,24 +49,25 @@ class Kinked:
         self.judges = x[self.judged], score[self.judged]
 
     def images(self, thresholds: np.ndarray) -> np.ndarray:
-        """The control variates at thresholds, (..., J), in the order of the rows: (rows, J)."""
+        """Compute the control variates at thresholds, (..., J), in the order of the rows: (rows, J)."""
         return np.concatenate([s.images(x, score, thresholds) for s, x, score in self.groups])
 
     def fluxes(self, thresholds: np.ndarray) -> np.ndarray:
-        """Integrands whose expectations are the densities at thresholds, (J,): (rows, J)."""
+        """Compute integrands whose expectations are the densities at thresholds, (J,): (rows, J)."""
         return np.concatenate([s.fluxes(x, score, thresholds) for s, x, score in self.groups])
 
     def means(self, thresholds: np.ndarray, of: str = "images") -> np.ndarray:
-        """The averages of some draws with the control variates, or fluxes, of each group, (groups, J)."""
+        """Average some draws with the control variates, or fluxes, of each group, (groups, J)."""
         shapes = (shape for shape, *_ in self.groups)
         return np.array([getattr(s, of)(*self.judges, thresholds).mean(axis=0) for s in shapes])
 
     def sensitivity(self, means: np.ndarray, residual: np.ndarray) -> np.ndarray:
-        r"""The variance that comes from what shapes the control variates, relative to that of averages, (J,).
+        r"""Compute the variance due to the shape of the control variates, relative to that of averages, (J,).
 
-        It is that of the averages of all draws with the control variates of each group, as in
-        `solvers.moves`: where they differ, the draws in the tails decide, and there are few of them. A
-        jackknife counts twice what depends on two draws at a time, so half of it is given.
+        It is the variance between the averages of all draws with the control variates of each group, as
+        in `solvers.moves`. These averages differ where few draws, those in the tails, determine the
+        shape. A jackknife counts errors that depend on two draws at a time twice, so half of it is
+        returned.
 
         Args:
             means: of `means`, (groups, J).
@@ -77,7 +78,7 @@ class Kinked:
         return variance / np.where(spread > 0, spread, 1.0) / 2
 
     def density(self, thresholds: np.ndarray) -> np.ndarray:
-        """The approximate densities of the combinations at thresholds, (J,)."""
+        """Compute the approximate densities of the combinations at thresholds, (J,)."""
         return np.mean([shape.marginal.density(thresholds) for shape, *_ in self.groups], axis=0)
 
 
@@ -93,13 +94,13 @@ def _shaping(along: np.ndarray) -> Callable[[np.ndarray, np.ndarray], Any]:
 def continued(
     wanted: Integrands, sample: Sample, folds: Folds, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Continuous integrands with the expectations of those that jump, (rows, J), and `sensitivity`, (J,).
+    r"""Make integrands that jump continuous, (rows, J); also return their `sensitivity`, (J,).
 
-    With $1\{c > t\}$ the jump and $g$ its control variate from `Kinks`, they are $1\{c > t\} - g$, and
-    nothing is fitted to the integrand.
+    With $1\{c > t\}$ the jump and $g$ its control variate from `Kinks`, the result is $1\{c > t\} - g$,
+    which has the same expectation. Nothing is fitted to the integrand.
 
     Args:
-        wanted: the integrands; those in question have steps.
+        wanted: the integrands; only those with steps are treated.
         sample: the draws.
         folds: where folds of rows start and stop.
         order: the order of rows in the folds, among the draws and the training points below them.
@@ -122,7 +123,7 @@ def continued(
 def _kinds(
     steps: list[tuple[int, Step]],
 ) -> Iterator[tuple[Callable[..., Any], list[tuple[int, Step]]]]:
-    """Steps that are treated together, and what shapes their control variates."""
+    """Yield steps that are treated together, and what shapes their control variates."""
     flat = [isinstance(step.along, np.ndarray) for _, step in steps]
     for each in compress(steps, np.logical_not(flat)):
         yield partial(curved_of, function=each[1].along), [each]
@@ -150,7 +151,7 @@ def continuous(wanted: Integrands, sample: Sample) -> tuple[Integrands, np.ndarr
 
 
 def _rows(sample: Sample, training: int) -> tuple[np.ndarray, Folds]:
-    """The order of draws and training points in folds, and where these start and stop."""
+    """Return the order of draws and training points in folds, and where these start and stop."""
     folds = CrossFit().boundaries(sample.chains, sample.length)
     order, row_folds, _ = with_training(folds, training)
     return order, row_folds
@@ -159,7 +160,7 @@ def _rows(sample: Sample, training: int) -> tuple[np.ndarray, Folds]:
 def densities(
     values: AnyArray, grid: np.ndarray, sample: Sample
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Integrands whose expectations are the marginal density of a function of the draws on a grid.
+    """Compute integrands whose expectations are the marginal density of a function on a grid.
 
     Args:
         values: of the function on the draws, (n,).
@@ -188,7 +189,7 @@ def densities(
 
 
 class Crossings(NamedTuple):
-    """Quantiles, and what their errors are computed from."""
+    """Quantiles, and the quantities that their errors are computed from."""
 
     which: np.ndarray  # the integrands that are functions of a combination of coordinates, (m,)
     levels: np.ndarray  # of the quantiles, (levels,)
@@ -198,7 +199,7 @@ class Crossings(NamedTuple):
     sensitivity: np.ndarray  # of the integrands, see `Kinked`, (m, levels)
 
     def refined(self, mean: AnyArray, error: AnyArray) -> tuple[np.ndarray, np.ndarray]:
-        """Quantiles by a Newton step from estimates of the levels, and their standard errors.
+        """Compute quantiles by a Newton step from estimates of the levels, and their standard errors.
 
         Args:
             mean: estimates of the expectations of `below`, (m levels,).
@@ -215,8 +216,8 @@ NEWTON = 3  # steps from a quantile of the draws to one of their continuous dist
 def crossings(values: AnyArray, levels: np.ndarray, sample: Sample) -> Crossings:
     r"""Compute quantiles of integrands that are functions of a combination of coordinates.
 
-    The distribution function is the average of indicators made continuous, as in `continued`. It has a small
-    error, so that quantiles have one too, and it is smooth: a few Newton steps invert it.
+    The distribution function is the average of indicators made continuous, as in `continued`. Its error
+    is small, and so are the errors of the quantiles. It is smooth, so a few Newton steps invert it.
 
     Args:
         values: of the integrands, (chain, draw, k).
@@ -262,7 +263,7 @@ def with_kinks(choice: Choice, which: np.ndarray, sensitive: np.ndarray) -> Choi
     Args:
         choice: for all integrands, and after them for the continuations of some.
         which: the integrands that have a continuation, (J,).
-        sensitive: the `sensitivity` of these, (J,); twice of it is counted, as candidates are chosen for
+        sensitive: the `sensitivity` of these, (J,); it counts twice, because candidates are chosen for
             the residual.
     """
     k = len(choice.error) - len(which)

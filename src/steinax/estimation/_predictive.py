@@ -41,8 +41,8 @@ class Predictive:
         conditional: returns the distribution of new data for the parameters of one draw.
         sample: the draws and scores.
         family: the family of control variates; chosen from the draws if None.
-        audit: what to do if the scores are not those of the draws, as in `estimate`.
-        name: the name of the new data, for the names of the estimates.
+        audit: what to do if the scores do not belong to the draws, as in `estimate`. name: the name of
+            the new data, for the names of the estimates.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Predictive:
     def probability(
         self, *, above: Numbers | None = None, below: Numbers | None = None
     ) -> Estimate:
-        r"""Estimate the probabilities $P(y > \text{above})$, $P(y \le \text{below})$, or of both.
+        r"""Estimate probabilities $P(y > \text{above})$, $P(y \le \text{below})$, or of both together.
 
         Args:
             above: the lower limit: a number, or one for each of the new data.
@@ -126,7 +126,7 @@ class Predictive:
         return replace(result, names=names, value=np.clip(result.value, 0, 1))
 
     def quantile(self, q: Numbers) -> Estimate:
-        r"""Estimate predictive quantiles, where the predictive distribution function is $q$.
+        r"""Estimate predictive quantiles, at which the predictive distribution function equals $q$.
 
         The function $E_\theta F(y \mid \theta)$ is inverted: first its plain average, by bisection,
         then by Newton steps with control variates. The error is that of the function over its slope.
@@ -274,9 +274,9 @@ def predictive(
 ) -> Predictive:
     r"""Prepare posterior predictive means, standard deviations, probabilities, quantiles and lppd.
 
-    Control variates do not help with simulated data, because their noise does not depend on the parameters.
-    So give the conditional distribution of new data instead: its expectations are computed exactly before
-    they are averaged over the draws.
+    Control variates do not help with simulated data, because their noise does not depend on the
+    parameters. Instead, give the conditional distribution of new data: its expectations are computed
+    exactly before they are averaged over the draws.
 
     Args:
         conditional: a function of the model's variables by name, or of the whole draw `x`, as in `estimate`.
@@ -286,7 +286,7 @@ def predictive(
         sample: the draws and scores.
         family: the family of control variates; chosen from the draws by default.
         name: the name of the new data, for the names of the estimates.
-        audit: what to do if the scores are not those of the draws, as in `estimate`.
+        audit: what to do if the scores do not belong to the draws, as in `estimate`.
 
     >>> import numpy as np, steinax as sx
     >>> from scipy import stats
@@ -355,7 +355,7 @@ def _survival(given: Any, y: Any) -> Any:
 
 
 def _is_discrete(given: Any) -> bool:
-    """Whether a distribution is one of counts, by scipy's classes or NumPyro's property."""
+    """Return whether a distribution is one of counts, by scipy's classes or NumPyro's property."""
     if hasattr(given, "is_discrete"):
         return bool(given.is_discrete)
     kinds = {kind.__name__ for kind in type(given).__mro__}

@@ -193,7 +193,7 @@ def cells_of(estimate: "Estimate", rows: int | None = None) -> list[tuple[str, .
 
 
 def _is_unverified(estimate: "Estimate") -> bool:
-    """Whether there was an audit, but the scores are not verified beyond what it can detect."""
+    """Return whether there was an audit, but the scores are not verified beyond what it can detect."""
     return estimate.audit is not None and not estimate.audit.verified
 
 
@@ -299,8 +299,8 @@ def _derive(
         value = jnp.asarray(h(ByName({}, names, mean)), v.dtype)
         if value.ndim:
             raise ValueError(
-                f"a function of the expectations gives an array of shape {value.shape}: let each give one "
-                "number, such as a sum, and give several functions in a dict."
+                f"a function of the expectations gives an array of shape {value.shape}: let each "
+                "function return one number, such as a sum, and give several functions in a dict."
             )
         return value
 
@@ -323,7 +323,8 @@ class Estimate(eqx.Module):
         mcse: their Monte Carlo standard errors; NaN if there is no valid one (see `reason`).
         plain_value: the averages of f over all draws.
         plain_mcse: their Monte Carlo standard errors.
-        worth: the gain in efficiency, (plain_mcse / mcse)^2: so many times the plain draws are as accurate.
+        worth: the gain in efficiency, (plain_mcse / mcse)^2: how many times as many plain draws are as
+            accurate.
         rhat: split R-hat of the residuals.
         residual_ess: effective sample sizes of the residuals.
         plain_ess: effective sample sizes of f itself.
@@ -334,10 +335,10 @@ class Estimate(eqx.Module):
         plain_freedom: degrees of freedom of `plain_mcse`.
         names: the names of the integrands.
         chosen: the control variate that each integrand got.
-        note: how it was fitted and used.
+        note: how the control variates were fitted and used.
         reason: why there is no standard error, or None.
         candidates: the table of candidates, if the choice was automatic: print it.
-        audit: whether the scores are those of the draws; None if that was not checked.
+        audit: the audit of the draws and scores; None if there was none.
         references: the keys of the papers behind family, solver and split, for `citations`.
         heavy: the names of integrands whose draws have a tail so heavy that their mean may not exist.
 
@@ -481,10 +482,10 @@ class Estimate(eqx.Module):
         candidates: Candidates | None = None,
         references: tuple[str, ...] = (),
     ) -> "Estimate":
-        """Make an estimate from held-out residuals, whatever computed them.
+        """Make an estimate from held-out residuals, which any method may have computed.
 
-        The standard error has two parts: that of the series of residuals, and how far the fits move from
-        fold to fold. The estimate is not audited: see `audited` and `with_audit`.
+        The standard error has two parts: the error of the series of residuals, and a term for how far the
+        fits move from fold to fold. The estimate is not audited: see `audited` and `with_audit`.
 
         Args:
             held: the residuals, (n, k), linearised if draws have weights.
@@ -596,15 +597,15 @@ def same_names(first: Estimate, second: Estimate) -> Estimate:
     odd = sorted(set(first.names) ^ set(second.names))
     if odd:
         raise ValueError(
-            f"two estimates of different integrands: {some_of(odd, 5)} "
-            "is in one of them. Choose those that both have, estimate[names], and for differences between "
-            "integrands of one run use derived."
+            f"two estimates of different integrands: {some_of(odd, 5)} is in only one of them. Choose "
+            "those that both have, estimate[names], and for differences between integrands of one run "
+            "use derived."
         )
     return second[list(first.names)]
 
 
 def same_draws(first: Estimate, second: Estimate) -> bool:
-    """Whether two estimates use the same draws: some non-constant integrand has equal plain batches."""
+    """Return whether two estimates use the same draws, judged by the batches of plain averages."""
     ours, theirs = np.asarray(first.plain_batches), np.asarray(second.plain_batches)
     if ours.shape != theirs.shape:
         return False

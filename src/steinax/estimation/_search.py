@@ -107,8 +107,8 @@ def with_kernels(
     Args:
         draws: the draws, with the integrands.
         best: the least variance of each integrand without a kernel, (k,).
-        tune: whether to search for length-scales and penalties beyond the first candidates; in few
-            dimensions this is always done.
+        tune: whether to search for length-scales and penalties beyond the first candidates, as is always
+            done in few dimensions.
     """
     if isinstance(draws, SpaceDraws):
         yield from _of_space(draws)
@@ -166,7 +166,7 @@ def _factorisation(candidate: Candidate) -> tuple[str, float, float]:
 def shortlist(
     fits: Iterable[CandidateFit], most: np.ndarray, matrices: int, costly: Sequence[str] = ()
 ) -> dict[Candidate, np.ndarray]:
-    """Select the best candidates of each integrand, and the integrands that each is for, (k,).
+    """Select the best candidates of each integrand, and the integrands that each is selected for, (k,).
 
     Args:
         fits: the fits of all candidates.
@@ -282,10 +282,11 @@ def _beyond(tried: list[Tried], least: float) -> list[tuple[float, np.ndarray]]:
 class Search:
     """Search for candidates with a kernel on all draws, with one factorisation for each.
 
-    A few widely different candidates are tried first: for most integrands one of them is close to the best.
-    Then each integrand asks for neighbours of its best candidate: a smaller penalty, another length-scale,
-    or a larger penalty. Each uses only the candidates it asked for, so that its estimate does not depend on
-    the other integrands; a candidate that several ask for at once is fitted once.
+    A few widely different candidates are tried first: for most integrands one of them is close to the
+    best. Then neighbours of each integrand's best candidate are tried: a smaller penalty, another
+    length-scale, or a larger penalty. An integrand uses only the candidates of its own search, so that
+    its estimate does not depend on the other integrands. A candidate that several integrands need at once
+    is fitted once.
 
     Args:
         draws: all draws.
@@ -367,7 +368,7 @@ class Search:
         return None
 
     def allows(self, candidate: Candidate) -> bool:
-        """Whether a candidate's functions have finite variance, and its penalty is within its limits."""
+        """Return whether a candidate's functions have finite variance and its penalty is within limits."""
         assert candidate.factor is not None
         shortest = self.draws.least_factor(candidate.kernel)
         return candidate.factor >= shortest and LEAST_PENALTY <= candidate.penalty <= 1

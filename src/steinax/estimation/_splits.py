@@ -30,9 +30,9 @@ from ..solvers import (
 
 
 class AbstractSplit(eqx.Module):
-    """Split that decides which draws a control variate is fitted to, and on which it is used.
+    """Base class of splits, which decide on which draws a control variate is fitted and on which it is used.
 
-    It also decides whether there is a standard error: there is no valid one on draws that g was fitted to.
+    A split also decides whether there is a standard error: none is valid on draws that g was fitted to.
 
     >>> isinstance(CrossFit(), AbstractSplit)
     True
@@ -105,8 +105,8 @@ class HoldOut(AbstractSplit):
 class CrossFit(AbstractSplit):
     """Fit to all draws outside a fold and use the fit on that fold, for each fold in turn.
 
-    Folds are whole chains, or contiguous blocks of chains, never scattered draws: neighbours in a
-    chain resemble each other, and a fit to one would be a fit to the other.
+    Folds are whole chains, or contiguous blocks of chains, never scattered draws: neighbouring draws of a
+    chain resemble each other, so a fit to one would also follow the other.
 
     Args:
         folds: the number of folds. By default folds are whole chains if there are 8 or more (at most 10
@@ -159,7 +159,7 @@ class CrossFit(AbstractSplit):
 
 
 def moved(held: HeldOut, problem: Problem) -> HeldOut:
-    """Set training points apart, and add the variance due to the moves of the fits: see `with_moves`.
+    """Separate training points, and add the variance due to the moves of the fits: see `with_moves`.
 
     Args:
         held: the residuals of all rows of a problem.
@@ -201,7 +201,7 @@ SHOWN = 10  # candidates in a printed table
 
 @dataclass(frozen=True)
 class Validation:
-    """What families and penalties leave of the variance of integrands, on draws they were not fitted to.
+    """The variance of integrands that remains with families and penalties, on held-out draws.
 
     Attributes:
         candidates: the pairs of a family and a penalty; None is the solver's own.
@@ -220,7 +220,7 @@ class Validation:
 
     @property
     def best(self) -> int:
-        """The candidate that leaves least, in the geometric mean over integrands."""
+        """The index of the best candidate, by the geometric mean of `left` over integrands."""
         return int(np.argmin(self._mean))
 
     @property
@@ -248,7 +248,7 @@ class Validation:
         hidden = len(self.candidates) - SHOWN
         more = f"and {hidden} more; " if hidden > 0 else ""
         over = counted(len(self.names), "integrand")
-        below = f"{more}left: of the variance, in the geometric mean over {over}"
+        below = f"{more}left: fraction of the variance that remains, geometric mean over {over}"
         return f"{plain_text(table, 100)}\n{below}"
 
 
@@ -264,12 +264,12 @@ def cross_validate(
     key: Key | None = None,
     standardise: bool = True,
 ) -> Validation:
-    r"""Compare families and penalties by the variance that they leave on draws they were not fitted to.
+    r"""Compare families and penalties by the variance that remains on draws they were not fitted to.
 
-    Each is fitted to all draws but a fold, and judged on that fold. It has that many draws less than it will
-    be fitted to in the end: if it has about as many coefficients as there are draws, use as many folds as
-    draws, which is hardly slower for linear families. In chains, though, a draw resembles its neighbours:
-    leave out longer stretches.
+    Each candidate is fitted to all draws except a fold, and judged on that fold. So it is fitted to fewer
+    draws than in the end. If there are about as many coefficients as draws, use as many folds as draws,
+    which is hardly slower for linear families. In chains, however, a draw resembles its neighbours:
+    there, leave out longer stretches.
 
     Args:
         f: the integrands: a name, a function of one draw, an array, or a dict of these.

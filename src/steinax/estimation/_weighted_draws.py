@@ -207,13 +207,13 @@ class WeightedDraws(eqx.Module):
     with weights $w$ that depend on the draws and their scores, but not on $f$. Some may be negative.
 
     Every method returns an `Estimate`. Its standard errors cannot be computed from the weights: they
-    are computed from the residuals of $f$.
+    are computed from the residuals for each $f$.
 
     Attributes:
         weights: $w$, (chain, draw).
         sample: the draws and scores.
         fitted: the factorised cross-fit, which may need a matrix over all pairs of draws.
-        audit: whether the scores are those of the draws; None if that was not checked.
+        audit: the audit of the draws and scores; None if there was none.
         chosen: the control variate.
         note: how it was fitted and used.
         references: the keys of the papers behind the method, for `citations`.
@@ -289,9 +289,9 @@ class WeightedDraws(eqx.Module):
     def probability(self, event: IntegrandSpec | Integrands) -> Estimate:
         """Estimate probabilities of events, clipped to 0 and 1.
 
-        An event that a combination of coordinates exceeds a threshold is found if it is given as a function,
-        and the indicator is made continuous, see `Kinks`. Other indicators have jumps, which smooth functions
-        approximate poorly, so that they gain less than means do.
+        If an event is given as a function and is that a combination of coordinates exceeds a threshold,
+        this is detected and the indicator is made continuous, see `Kinks`. Other indicators have jumps,
+        which smooth functions approximate poorly, so that they gain less than means do.
 
         Args:
             event: integrands that are true or false (1 or 0) on every draw.
@@ -416,7 +416,7 @@ class WeightedDraws(eqx.Module):
 
         Args:
             f: the integrands.
-            prob: a probability between 0 and 1; ArviZ's default, `rcParams["stats.ci_prob"]`, when not given.
+            prob: a probability between 0 and 1; by default ArviZ's, `rcParams["stats.ci_prob"]`.
 
         >>> import numpy as np, steinax as sx
         >>> x = 3 + np.random.default_rng(0).normal(size=(4, 250, 1))
@@ -449,8 +449,8 @@ class WeightedDraws(eqx.Module):
     def resample(self, n: int, key: Key | None = None) -> Resampled:
         """Resample draws of equal weight systematically, in random order.
 
-        Negative weights count as zero: `negative_mass` says how much is neglected. So averages are a
-        little less accurate than with the weights; use the draws for plots and for programs that do not
+        Negative weights count as zero: `negative_mass` says how much is neglected. Averages are therefore
+        a little less accurate than with the weights. Use the draws for plots and for programs that do not
         accept weights.
 
         Args:
@@ -557,7 +557,7 @@ class WeightedDraws(eqx.Module):
 
 
 def _robust_sd(values: np.ndarray) -> float:
-    """The standard deviation, or that of a Gaussian of the same interquartile range, if that is smaller."""
+    """Compute the standard deviation, or that of a Gaussian with the same interquartile range, if smaller."""
     normal = NormalDist()
     low, high = np.quantile(values, [0.25, 0.75])
     return float(min(values.std(), (high - low) / (2 * normal.inv_cdf(0.75))) or values.std())
@@ -586,7 +586,7 @@ def weigh(
     The weights $w$ are those with which $\sum_i w_i f(x_i)$ is the cross-fitted estimate of $E f$, for
     every $f$ at once: see `WeightedDraws`. With no family given, candidates are tried as in `estimate`,
     and the one of least residual variance, in the geometric mean over integrands, is used for all.
-    Training points are not used: the weights would be theirs too.
+    Training points are not used, because they would get weights too.
 
     Args:
         sample: the draws and scores.
@@ -594,7 +594,7 @@ def weigh(
         f: the integrands for which the family is chosen; by default every coordinate, its squared
             distance from its mean, and whether it is below its 5, 50 and 95% quantiles.
         penalty: on the parameters of a given family, one for all terms or one for each.
-        audit: what to do if the scores are not those of the draws, as in `estimate`.
+        audit: what to do if the scores do not belong to the draws, as in `estimate`.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
@@ -650,7 +650,7 @@ def _check(family: AbstractFamily | None, f: object, penalty: object) -> None:
     if family is None and penalty is not None:
         raise ValueError(
             "a penalty goes with a family: give one as the second argument, such as Polynomial(2), or "
-            "leave it out and all is chosen from the draws."
+            "leave it out to have both chosen from the draws."
         )
     if family is not None and f is not None:
         raise ValueError(

@@ -237,7 +237,7 @@ class AbstractCoordinateFields(AbstractLinearFamily):
     def placed(
         self, names: Sequence[str], shift: AnyArray, scale: AnyArray
     ) -> "AbstractCoordinateFields":
-        """Find columns by their names, and take account of the coordinates that the family is set up in.
+        """Find columns by their names, and account for the coordinates that the family is set up in.
 
         Args:
             names: of the columns.

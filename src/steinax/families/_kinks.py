@@ -34,9 +34,9 @@ class Marginal(NamedTuple):
     r"""Approximate distributions of combinations $c = a^\top x$, tabulated.
 
     With $b$ a direction such that $a^\top b = 1$, the score of the marginal density of $c$ is
-    $E[b^\top s \mid c]$. A polynomial fitted to the *push* $b^\top s$, made decreasing, is integrated to a
-    log-concave density. Whatever the error of this approximation, control variates that are built on it have
-    mean zero.
+    $E[b^\top s \mid c]$. A polynomial fitted to the *push* $b^\top s$, made decreasing, is integrated to
+    a log-concave density. Control variates that are built on this approximation have mean zero, whatever
+    its error.
     """
 
     centre: AnyArray  # the mean of c, (J,)
@@ -56,12 +56,12 @@ class Marginal(NamedTuple):
         return (c - self.centre) / self.scale
 
     def density(self, threshold: AnyArray) -> AnyArray:
-        """The approximate densities at thresholds, (..., J)."""
+        """Compute the approximate densities at thresholds, (..., J)."""
         left, right = self._sides(self.standardised(threshold))
         return 1 / ((left + right) * self.scale)
 
     def tail(self, threshold: AnyArray) -> AnyArray:
-        """The approximate probabilities to exceed thresholds, (..., J)."""
+        """Compute the approximate probabilities of exceeding thresholds, (..., J)."""
         left, right = self._sides(self.standardised(threshold))
         return right / (left + right)
 
@@ -83,7 +83,7 @@ class Marginal(NamedTuple):
     def fields(
         self, z: AnyArray, threshold: AnyArray, weight: AnyArray | None = None
     ) -> tuple[AnyArray, AnyArray]:
-        r"""The functions $\varphi$ of the control variates of jumps at thresholds, and their slopes.
+        r"""Compute the functions $\varphi$ of the control variates of jumps at thresholds, and their slopes.
 
         They solve $\varphi' + \varphi\, m = h(z) 1\{z > t\} - E[h(z) 1\{z > t\}]$, with $m$ the score of
         the marginal.
@@ -108,9 +108,9 @@ class Marginal(NamedTuple):
         return value, xp.where(under, -share * rise, share * fall - drop)
 
     def fluxes(self, c: AnyArray, push: AnyArray, threshold: AnyArray) -> AnyArray:
-        """Integrands whose expectations are the densities of combinations at thresholds, (n, J).
+        """Compute integrands whose expectations are the densities of combinations at thresholds, (n, J).
 
-        They are the images of fields that jump there: the flux through the jump is the density.
+        They are the images of fields that jump at the thresholds: the flux through the jump is the density.
         """
         xp, z, t = namespace(c, self.below), self.standardised(c), self.standardised(threshold)
         (low, rise), (high, fall) = (self._at(z, *table) for table in self._tables())
@@ -127,16 +127,16 @@ class Marginal(NamedTuple):
         return None if order == 1 else self.grid() - threshold
 
     def _sides(self, z: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Both tables at standardised combinations; their sum is one over the density."""
+        """Interpolate both tables at standardised combinations; their sum is one over the density."""
         left, right = (self._at(z, *table)[0] for table in self._tables())
         return left, right
 
     def _tables(self) -> tuple[tuple[AnyArray, AnyArray], ...]:
-        """The two tables with their slopes, from the differential equations that they solve."""
+        """Return the two tables with their slopes, from the differential equations that they solve."""
         return (self.below, 1 - self.score * self.below), (self.above, -1 - self.score * self.above)
 
     def _weighted(self, weight: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """The table of what is above, weighted, and its slope."""
+        """Compute the table for values above a threshold, weighted, and its slope."""
         density = 1 / (self.below + self.above)
         rise = namespace(weight).gradient(weight, axis=0) + weight * self.score * self.step
         cells = _cells(weight * density, rise * density, self.step)
@@ -195,15 +195,16 @@ class Along(NamedTuple):
         return Along(self.along[:, which], self.field[:, which], self.marginal.of(which))
 
     def images(self, x: Points, score: Points, threshold: AnyArray, order: int = 1) -> AnyArray:
-        """The control variates at points, (n, J), for a threshold of each combination, (J,).
+        """Compute the control variates at points, (n, J), for a threshold of each combination, (J,).
 
-        Those of order 1 are for jumps, and those of order 2 for the excess of a combination over a threshold.
+        Control variates of order 1 are for jumps; those of order 2 are for the excess of a combination
+        over a threshold.
         """
         weight = self.marginal.excess(threshold, order)
         return self.marginal.images(x @ self.along, score @ self.field, threshold, weight)
 
     def fluxes(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
-        """Integrands whose expectations are the densities at thresholds, (n, J)."""
+        """Compute integrands whose expectations are the densities at thresholds, (n, J)."""
         return self.marginal.fluxes(x @ self.along, score @ self.field, threshold)
 
 
@@ -235,7 +236,7 @@ class Corners(NamedTuple):
         return Corners(self.first.of(which), self.second.of(which), self.ratio[np.asarray(which)])
 
     def images(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
-        """The control variates at points, (n, J), for two thresholds of each pair, (2, J)."""
+        """Compute the control variates at points, (n, J), for two thresholds of each pair, (2, J)."""
         c, marginal = x @ self.second.along, self.second.marginal
         beyond = c > threshold[1]
         first = self.first.images(x, score, threshold[0] - self.ratio * c) * beyond
@@ -267,7 +268,7 @@ class Curved(NamedTuple):
     marginal: Marginal
 
     def images(self, x: Points, score: Points, threshold: AnyArray) -> AnyArray:
-        """The control variates at points, (n, 1), for a threshold, (1,)."""
+        """Compute the control variates at points, (n, 1), for a threshold, (1,)."""
         c, share, push = _pushed(self.function(x, self.covariance), score, self.flat)
         marginal = self.marginal
         value, slope = marginal.fields(*map(marginal.standardised, (c, threshold)))
@@ -286,7 +287,7 @@ def curved_of(x: Points, score: Points, function: Curve) -> Curved:
 def _pushed(
     found: tuple[AnyArray, ...], score: Points, flat: float
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """The function at points, its slope along the field b, and the push, (n, 1) each."""
+    """Evaluate the function, its slope along the field b, and the push at points, (n, 1) each."""
     c, field, steep, trace, bend = found
     whole = steep + flat
     push = np.sum(field * score, axis=1) / whole + trace / whole - 2 * bend / whole**2
@@ -294,7 +295,7 @@ def _pushed(
 
 
 def _derivative(z: AnyArray, slope: AnyArray, at: AnyArray) -> AnyArray:
-    """The derivative of a polynomial of each column of z that is fitted to one of slopes.
+    """Fit a polynomial of each column of z to a column of slopes, and differentiate it.
 
     The degree is the one of least expected error, as judged by generalised cross-validation.
     """
@@ -341,7 +342,7 @@ def _mills(score: AnyArray, step: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 
 def _log_sums(logs: AnyArray) -> AnyArray:
-    """Logarithms of cumulative sums over rows."""
+    """Compute logarithms of cumulative sums over rows."""
     if namespace(logs) is np:
         return np.logaddexp.accumulate(logs, axis=0)
     return jax.lax.cumlogsumexp(logs, axis=0)
@@ -353,7 +354,7 @@ def _cells(mass: AnyArray, rise: AnyArray, step: AnyArray) -> AnyArray:
 
 
 def _added_up(first: AnyArray, others: AnyArray) -> AnyArray:
-    """Cumulative sums over rows, of a first one and all others."""
+    """Compute cumulative sums over rows, of a first one and all others."""
     xp = namespace(others)
     return xp.cumsum(xp.concat([first[None], others]), axis=0)
 
@@ -363,17 +364,17 @@ def _numbers(thresholds: float | Sequence[float] | AnyArray) -> tuple[float, ...
 
 
 class Kinks(AbstractCoordinateFields):
-    r"""Vector fields with a kink where a combination $c = a^\top x$ of coordinates passes a threshold.
+    r"""Vector fields with a kink where a combination $c = a^\top x$ of coordinates crosses a threshold.
 
-    Nothing smooth follows a jump, and the control variate of a field with a kink has one: it is
+    No smooth function follows a jump, but the control variate of a field with a kink has a jump: it is
     $\varphi'(c) + \varphi(c)\, b^\top s$ for the field $\varphi(c)\, b$ with $a^\top b = 1$. Here $\varphi$
     solves Stein's equation of $1\{c > t\}$ for an approximate marginal distribution of $c$, from the draws
     and scores that the family is fitted to, and $b$ is proportional to $S a$ with $S$ the covariance. For a
     Gaussian $1\{c > t\}$ minus the control variate is constant, the probability itself.
 
-    `estimate` uses it without being asked for integrands with two values that jump where a combination of
-    coordinates passes a threshold, and fits other families to the residual. Kinks of second order are for
-    integrands that have a kink themselves, such as the expected excess $(c - t)_+$ over a limit.
+    `estimate` uses this family automatically for integrands with two values that jump where a combination
+    of coordinates crosses a threshold, and fits other families to the residual. Kinks of second order are
+    for integrands that have a kink themselves, such as the expected excess $(c - t)_+$ over a limit.
 
     Args:
         along: the combination: the name of a column, its index, or the weights of all columns.
@@ -397,7 +398,7 @@ class Kinks(AbstractCoordinateFields):
 
     def __check_init__(self) -> None:
         if not self.thresholds or not np.isfinite(self.thresholds).all():
-            raise ValueError(f"Kinks: thresholds={self.thresholds}, give one or several numbers.")
+            raise ValueError(f"Kinks: thresholds={self.thresholds}: give one or several numbers.")
         if self.order not in (1, 2):
             raise ValueError(f"Kinks: order={self.order}: give 1 for jumps, or 2 for kinks.")
 
@@ -418,7 +419,7 @@ class Kinks(AbstractCoordinateFields):
     def _weights(self, dim: int) -> np.ndarray:
         if isinstance(self.along, str):
             raise ValueError(
-                "Kinks: give the index of the column, or call it through fit or estimate."
+                "Kinks: a column is found by its name only through fit or estimate: give its index here."
             )
         if isinstance(self.along, int):
             if not -dim <= self.along < dim:

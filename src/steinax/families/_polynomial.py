@@ -177,13 +177,13 @@ def _norm(variables: tuple[int, ...]) -> float:
 class Polynomial(AbstractLinearFamily):
     r"""Polynomials of total degree at most `degree`: zero-variance control variates.
 
-    The basis functions are the monomials $\sqrt{w_j / \alpha!}\; x^\alpha$ with $j = |\alpha|$ from 1 to the
-    degree; there are $\binom{d + \text{degree}}{d} - 1$ of them. With this scaling the family is
-    the span of the kernel $\kappa(x^\top y)$, $\kappa(u) = \sum_j w_j u^j / j!$, whose Stein kernel
-    has a closed form: for any degree and dimension the $n \times n$ problem needs three matrix
-    products, regardless of the number of monomials. The weights are $w_j = w^{j - 1}$; a small $w$ lets
-    linear terms move more freely than quadratic ones under a penalty, which matters when there
-    are more monomials than draws.
+    The basis functions are the monomials $\sqrt{w_j / \alpha!}\; x^\alpha$ with $j = |\alpha|$ from 1 to
+    the degree; there are $\binom{d + \text{degree}}{d} - 1$ of them. With this scaling the family is the
+    span of the kernel $\kappa(x^\top y)$, $\kappa(u) = \sum_j w_j u^j / j!$, whose Stein kernel has a
+    closed form: for any degree and dimension the $n \times n$ problem needs three matrix products,
+    regardless of the number of monomials. The weights are $w_j = w^{j - 1}$; a small $w$ lets linear
+    terms move more freely than quadratic ones under a penalty, which helps when there are more monomials
+    than draws.
 
     Args:
         degree: the highest total degree, 1 or more.

@@ -24,7 +24,7 @@ MEMBERS = 8  # the least members of a vector that is found by name
 
 
 class Standardised(NamedTuple):
-    """What shapes tied features: the mean and sd of every coordinate, and the weights of the members."""
+    """The quantities that shape tied features: mean and sd of every coordinate, weights of the members."""
 
     mean: AnyArray  # (dim,)
     sd: AnyArray  # (dim,)
@@ -36,13 +36,13 @@ class Tied(AbstractCoordinateFields):
 
     With $z_j$ the members of a vector such as `theta[0]`, `theta[1]`, ..., $g$ the coordinates outside of
     vectors and $w_j$ fixed weights, $\sum_j w_j [h(z_j, g) s_j + \partial h / \partial z_j]$ has mean zero
-    whatever the target is, and the number of such features does not grow with the length of the vector. The
+    for every target, and the number of such features does not grow with the length of the vector. The
     functions $h$ are products of low powers of the member and of $g$. The weights are 1, the member's
     mean and the logarithm of its standard deviation, on the draws that the family is fitted to. The same
     functions, and sums over members, multiply the scores of $g$.
 
-    `estimate` tries it without being asked, from 30 dimensions on, and adds features of the members that an
-    integrand depends on.
+    `estimate` tries this family automatically from 30 dimensions on, and adds features of the members
+    that an integrand depends on.
 
     Args:
         degree: 1 or 2. Degree 2 adds squares of members and of $g$, and needs about three times the draws.
@@ -73,7 +73,7 @@ class Tied(AbstractCoordinateFields):
             raise ValueError(f"Tied({self.degree}): give degree 1 or 2.")
 
     def placed(self, names: Sequence[str], shift: AnyArray, scale: AnyArray) -> "Tied":
-        """Find vectors by their names, and note where coordinates have their origin and unit."""
+        """Find vectors by their names, and store the origin and unit of each coordinate."""
         found = {names[int(at[0])].split("[")[0]: at for at in vectors_of(names, 2)}
         wanted = self.vectors or [name for name, at in found.items() if len(at) >= MEMBERS]
         if not wanted:
@@ -168,7 +168,7 @@ def _member_weights(mean: AnyArray, width: AnyArray) -> AnyArray:
 
 
 def outside(vectors: Sequence[np.ndarray], dim: int) -> np.ndarray:
-    """The first coordinates outside of vectors."""
+    """Find the first coordinates outside of vectors."""
     return np.setdiff1d(np.arange(dim), np.concatenate(vectors))[:GLOBALS]
 
 
@@ -277,7 +277,7 @@ class Lattice(AbstractCoordinateFields):
         return True
 
     def placed(self, names: Sequence[str], shift: AnyArray, scale: AnyArray) -> "Lattice":
-        """Find the shape by the names, and note where coordinates have their origin and unit."""
+        """Find the shape by the names, and store the origin and unit of each coordinate."""
         shape = self.shape or shape_of(names)
         if len({name.partition("[")[0] for name in names}) > 1:
             raise ValueError(
@@ -287,11 +287,11 @@ class Lattice(AbstractCoordinateFields):
         return replace(self, shape=self._of(len(names), shape), shift=shift, scale=scale)
 
     def _of(self, dim: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of a lattice of some number of sites; by default a ring."""
+        """Return the shape of a lattice of some number of sites; by default a ring."""
         if shape and prod(shape) != dim:
             raise ValueError(
-                f"Lattice({shape}) has {prod(shape)} sites and the draws have {dim} columns: give the shape "
-                "whose product that is, with the last axis running fastest."
+                f"Lattice({shape}) has {prod(shape)} sites and the draws have {dim} columns: give the "
+                "shape whose product is the number of columns, with the last axis running fastest."
             )
         return shape or (dim,)
 
@@ -303,7 +303,7 @@ class Lattice(AbstractCoordinateFields):
         return sum(len(cells.used(*powers)) for powers in self._powers())
 
     def _powers(self) -> tuple[tuple[int, int], ...]:
-        """The degrees of h in the field at x and in that at x + r."""
+        """List the degrees of h in the field at x and in the field at x + r."""
         even = ((0, 1), (0, 3), (2, 1))
         return even if self.symmetric else (*even, (0, 0), (0, 2), (1, 1))
 
@@ -334,14 +334,14 @@ class Lattice(AbstractCoordinateFields):
         return xp.concat(found, axis=1) / prod(shape) ** 0.5
 
     def _unit(self, x: AnyArray, score: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """The field in units of its root mean square, and its score, from the coordinates of the fit."""
+        """Convert coordinates of the fit to the field in units of its root mean square, and its score."""
         if self.scale is None:
             return x, score
         unit = self._size()
         return (self.shift + self.scale * x) / unit, score / self.scale * unit
 
     def _size(self) -> float:
-        """The root mean square of the field."""
+        """Compute the root mean square of the field."""
         return float(np.mean(np.asarray(self.shift) ** 2 + np.asarray(self.scale) ** 2)) ** 0.5
 
     def basis(self, state: None, x: Point) -> jax.Array:
@@ -359,7 +359,7 @@ class Lattice(AbstractCoordinateFields):
 
 
 def _hermite(degree: int, z: AnyArray) -> AnyArray:
-    """Hermite polynomials of norm 1 under a standard Gaussian, of degree 0 to 3."""
+    """Evaluate Hermite polynomials of norm 1 under a standard Gaussian, of degree 0 to 3."""
     powers = (z**0, z, z**2 - 1, z**3 - 3 * z)
     return powers[degree] / factorial(degree) ** 0.5
 
@@ -399,7 +399,7 @@ class _Cells(NamedTuple):
         return self.orbits.shape[1] + sum(len(distances) for _, distances in self.slices)
 
     def used(self, a: int, b: int) -> np.ndarray:
-        """The features of a function of some degrees that those of other functions do not repeat."""
+        """Flag the features of a function of some degrees that no other function repeats."""
         if a == b == 0:
             return np.arange(1)
         return np.arange(1 if a else 0, self.total)  # at r = 0 it is a power of one field

@@ -143,7 +143,7 @@ TRIED = 3  # first posteriors on which the integrands are tried
 def check_integrands(f: IntegrandSpec, samples: Batch | Sequence[Any]) -> None:
     """Raise the error of the integrands if it is the same for each of the first posteriors.
 
-    An unknown name, or a function that fails on every draw, would otherwise give a million equal
+    Otherwise an unknown name, or a function that fails on every draw, would give a million equal
     failures. Posteriors that are not finite are skipped, and so are files, which may be slow to read.
     """
     errors = []
@@ -298,10 +298,10 @@ def estimate_many(
     """Estimate the same expectations under many posteriors: a row of numbers for each.
 
     Each row is what `estimate(f, sample, family)` gives for its posterior, cross-fitted and audited.
-    Small posteriors of one shape are computed together, for polynomials of degree 1 and 2: thousands
-    in seconds. Others are estimated one by one. A posterior that fails, because of its audit, of draws
-    that are not finite or of a file that cannot be read, gets a row that says so, and the others go on.
-    Only integrands that fail in the same way for each of the first posteriors in memory raise an error.
+    Small posteriors of one shape are computed together, for polynomials of degree 1 and 2: thousands in
+    seconds. Others are estimated one by one. If a posterior fails, because of its audit, draws that are
+    not finite or a file that cannot be read, its row says so, and the others are still estimated. Only
+    integrands that fail in the same way for each of the first posteriors in memory raise an error.
 
     Args:
         f: the integrands: names, a function of one draw, a dict of these, or for a batch an array
@@ -311,10 +311,10 @@ def estimate_many(
         family: of control variates, `Polynomial(2)` by default.
         load: makes a sample of a source; by default paths are read by `from_arviz`.
         client: a `dask.distributed.Client` whose workers do the work; this process's threads by default.
-        threads: their number, without a client; one for each core by default.
-        keep: a folder for finished pieces, from which a stopped run resumes. The folder refuses another
+        threads: the number of threads, without a client; one for each core by default.
+        keep: a folder for finished pieces, from which a stopped run resumes. It is refused for another
             run: other draws, another `family`, or functions with other code or other values of the
-            variables they use. To compare, arrays on disk are read once more.
+            variables they use. For this comparison arrays on disk are read once more.
         audit: how to treat a posterior whose scores do not belong to its draws: with `"raise"` a row
             without numbers; with `"warn"` a row of numbers whose status says so; with `"unadjusted"`
             an ordinary row, if its chains are in order; `"off"` skips the audit.

@@ -88,7 +88,7 @@ class Estimates(eqx.Module):
         plain_value: the averages of f over all draws.
         plain_mcse: their Monte Carlo standard errors.
         worth: how many times as many plain draws would be as accurate, (plain_mcse / mcse)^2.
-        ess: how many independent draws would have plain averages as accurate.
+        ess: the number of independent draws whose plain averages would be as accurate.
         rhat: split R-hat of the controlled series.
         freedom: degrees of freedom of `mcse`, for intervals.
         status: `"ok"`, or one word for the problem: a finding of the audit such as `sign` or

@@ -1,4 +1,4 @@
-"""Molecular simulations: positions and forces, and distributions with far smaller errors from them."""
+"""Estimate distributions from molecular simulations, with far smaller errors, by their forces."""
 
 from ._coordinates import Angle, Dihedral, Distances, FieldsAlong, ParticleLangevin, Positions
 from ._distributions import (

@@ -86,11 +86,11 @@ class AbstractCoordinate(abc.ABC):
 
     @abc.abstractmethod
     def volume(self, q: AnyArray) -> AnyArray:
-        """The volume up to a value, in the measure of the coordinate: r^3 / 3 for a distance."""
+        """Compute the volume up to a value, in the measure of the coordinate: r^3 / 3 for a distance."""
 
     @abc.abstractmethod
     def density(self, q: AnyArray) -> AnyArray:
-        """The derivative of the volume."""
+        """Compute the derivative of the volume."""
 
     @abc.abstractmethod
     def pushed(self, x: Points, score: Points) -> Pushed:
@@ -101,12 +101,12 @@ class AbstractCoordinate(abc.ABC):
         """Compute the values in one configuration, (count,), and the fields along them, (count, dim)."""
 
     def ends(self, x: Points) -> tuple[float, float]:
-        """The least and the largest value in many configurations, or those of a period."""
+        """Return the least and the largest value in many configurations, or the ends of a period."""
         value = self.pushed(x, np.zeros_like(x)).value
         return float(value.min()), float(value.max())
 
     def separation(self, x: AnyArray, first: Indices, second: Indices) -> AnyArray:
-        """Vectors from second to first particles by the nearest image, (..., count, side)."""
+        """Compute vectors from second to first particles by the nearest image, (..., count, side)."""
         xp, sides = namespace(x), np.array(self.box)
         positions = x.reshape((*x.shape[:-1], -1, len(sides)))
         apart = positions[..., first, :] - positions[..., second, :]
@@ -266,7 +266,7 @@ class AbstractTurning(AbstractCoordinate):
 
     Args:
         box: the sides of the box.
-        particles: that define the coordinate, the last of which moves.
+        particles: the particles that define the coordinate, the last of which moves.
         moving: all particles that turn with it.
     """
 
@@ -278,7 +278,7 @@ class AbstractTurning(AbstractCoordinate):
 
     @abc.abstractmethod
     def turn(self, x: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """The value, (...), and the axis of the turn, (..., 3)."""
+        """Compute the value, (...), and the axis of the turn, (..., 3)."""
 
     @property
     @abc.abstractmethod
@@ -299,12 +299,12 @@ class AbstractTurning(AbstractCoordinate):
         return jnp.asarray(value)[None], field.reshape(1, -1)
 
     def _arms(self, x: AnyArray) -> AnyArray:
-        """Vectors from the pivot to the moving particles, (..., moving, 3)."""
+        """Compute vectors from the pivot to the moving particles, (..., moving, 3)."""
         moving = np.array(self.moving)
         return self.separation(x, moving, np.full(len(moving), self.pivot))
 
     def _bonds(self, x: AnyArray, *pairs: tuple[int, int]) -> list[AnyArray]:
-        """Vectors between particles of the definition, (..., 3) each."""
+        """Compute vectors between particles of the definition, (..., 3) each."""
         at = np.array(self.particles)
         first, second = (at[np.array(side)] for side in zip(*pairs, strict=True))
         apart = self.separation(x, first, second)
@@ -387,7 +387,7 @@ class Sums(NamedTuple):
     inside: AnyArray  # of the same times the volume from the start of the cell
 
     def images(self, heights: AnyArray, volumes: AnyArray) -> AnyArray:
-        r"""Images of the fields $W(q) / m(q)\, b$ under the Langevin operator, (n, p).
+        r"""Compute the images of the fields $W(q) / m(q)\, b$ under the Langevin operator, (n, p).
 
         $W$ is linear in the volume within each cell, and $m$ is the density of volume.
 
@@ -403,7 +403,7 @@ def sums(coordinate: AbstractCoordinate, found: Pushed, n: int, edges: AnyArray)
     """Add up counts and forces of the values in each cell.
 
     Args:
-        coordinate: whose values they are.
+        coordinate: the coordinate.
         found: its values and forces.
         n: the number of configurations.
         edges: of the cells.
@@ -434,7 +434,7 @@ def _nodes(given: Sequence[float] | np.ndarray | int) -> Nodes | int:
 
 
 class FieldsAlong(AbstractLinearFamily):
-    r"""Vector fields along a coordinate, summed over all groups of particles that it is of.
+    r"""Vector fields along a coordinate, summed over all groups of particles that have it.
 
     A field is $\sum_a \varphi(q_a)\, b_a$, where $b_a$ moves particles such that $b_a \cdot \nabla q_a = 1$.
     With $m$ the density of the coordinate's volume, $r^2$ for a distance, $W = m \varphi$ is piecewise
@@ -442,10 +442,10 @@ class FieldsAlong(AbstractLinearFamily):
     image is $\sum_a (W'(q_a) + W(q_a)\, b_a \cdot s) / m(q_a)$.
 
     Args:
-        coordinate: such as `Distances`.
+        coordinate: the coordinate, such as `Distances`.
         nodes: increasing values of the coordinate, or how many to spread over the values of the draws.
-        core: whether no value is ever near the first node, as with particles that repel each other: $W$
-            need then not vanish there.
+        core: whether values never come near the first node, as for particles that repel each other: then
+            $W$ need not vanish there.
 
     >>> apart = Distances((4.0, 4.0, 4.0), ("Ar",) * 3)
     >>> FieldsAlong(apart, (0.0, 0.5, 1.0, 2.0)).size(None, 9)

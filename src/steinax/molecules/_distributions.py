@@ -41,17 +41,17 @@ def pair_distribution(
     r"""Estimate the pair distribution function $g(r)$ in bins, from forces.
 
     With $c_k$ the number of pairs at a distance in bin $k$ and $v_k$ its volume,
-    $g_k = E[c_k]\, V / (N_p v_k)$, with $N_p$ the number of pairs. A histogram averages $c_k$. Here the
-    image of a field along all distances is subtracted, which has mean zero: it carries the indicator of the
-    bin itself, and replaces it by forces. Their average does not become noisier as bins become narrower
-    (Borgis et al., 2013; de las Heras and Schmidt, 2018). Smooth fields are then fitted to the residual, on
-    other frames than those that are averaged.
+    $g_k = E[c_k]\, V / (N_p v_k)$, with $N_p$ the number of pairs. A histogram averages $c_k$. Here a
+    function of mean zero is subtracted, the image of a field along all distances. It contains the
+    indicator of the bin, and so replaces it by forces, whose average does not become noisier as bins
+    become narrower (Borgis et al., 2013; de las Heras and Schmidt, 2018). Smooth fields are then fitted
+    to the residual, on frames other than those that are averaged.
 
     Args:
-        sample: positions and forces in a periodic box: of `from_openmm` or `from_mdanalysis`.
+        sample: positions and forces in a periodic box, from `from_openmm` or `from_mdanalysis`.
         bins: edges, in the unit of the positions, up to half the shortest side; or how many bins.
         between: two kinds of particles; all pairs by default. Pairs within a molecule are left out.
-        family: that is fitted; fields along the same distances by default.
+        family: the family that is fitted; fields along the same distances by default.
         audit: see `estimate`.
 
     Returns:
@@ -112,7 +112,7 @@ def density_profile(
         bins: edges from 0 to the side of the box; or how many bins.
         axis: 0, 1 or 2.
         kind: of the particles that are counted; all by default.
-        family: that is fitted; fields along the same positions by default.
+        family: the family that is fitted; fields along the same positions by default.
         audit: see `estimate`.
 
     >>> import numpy as np, steinax as sx
@@ -224,7 +224,7 @@ def _space(sample: Sample) -> Particles:
 def _moving(
     sample: Sample, particles: Sequence[int], count: int, moving: Sequence[int] | None
 ) -> tuple[int, ...]:
-    """The particles that turn, from the bonds of the space unless they are given."""
+    """Find the particles that turn, from the bonds of the space unless they are given."""
     space, among = _space(sample), range(_space(sample).count(sample.dim))
     if len(set(particles)) != count or not set(particles) <= set(among):
         raise ValueError(
@@ -233,8 +233,8 @@ def _moving(
     if moving is None:
         if not space.bonds:
             raise ValueError(
-                "the sample's space has no bonds, so that it is not known what turns: give the particles as "
-                "moving=, or a topology with bonds to the simulation."
+                "the sample's space has no bonds, so the particles that turn are unknown: give them as "
+                "moving=, or give the simulation a topology with bonds."
             )
         moving = sides_of(space.bonds, particles[-2], particles[-1])
     fixed = set(particles[:-1]) & set(moving)
@@ -255,7 +255,7 @@ def _edges(bins: Bins, low: float, high: float) -> np.ndarray:
 
 
 def _unit_ball(dim: int) -> float:
-    """The volume of a ball of radius 1 in 1, 2 or 3 dimensions."""
+    """Compute the volume of a ball of radius 1 in 1, 2 or 3 dimensions."""
     return {1: 2.0, 2: np.pi, 3: 4 * np.pi / 3}[dim]
 
 
@@ -264,7 +264,7 @@ def _nodes(sample: Sample) -> int:
 
 
 def _core(coordinate: Distances, sample: Sample) -> float | None:
-    """A distance within which there are hardly any pairs; None if there is no sign of a repulsion.
+    """Find a distance within which there are hardly any pairs; None without a sign of repulsion.
 
     It is such that one configuration in two has a pair within, if there were many more without a repulsion.
     """
@@ -352,7 +352,7 @@ def _distribution(
 
 
 def _kinks(volumes: np.ndarray, bins: slice, core: bool) -> AnyArray:
-    """The heights of W at the edges, (cells + 1, bins), with slope 1 in the volume of a bin.
+    """Compute the heights of W at the edges, (cells + 1, bins), with slope 1 in the volume of a bin.
 
     They return to zero at the end by a slope everywhere, or begin at minus the volume of the bin where there
     is a core.

@@ -54,14 +54,14 @@ class Particles(AbstractSpace):
 
     Draws are the positions, three columns for each particle, wrapped into the box or not; the scores are
     forces over $k_B T$. Control variates and the audit use distances between particles, by the nearest image.
-    A common translation does not matter, so that the centre of mass may be fixed.
+    A common translation does not matter, so the centre of mass may be fixed.
 
     Args:
         box: the sides of a rectangular periodic box; `np.inf` in all directions for free space.
         kinds: the kind of each particle, such as its element; all equal by default.
         molecules: the number of the molecule of each particle, which `pair_distribution` leaves out.
-        bonds: pairs of particles that are bonded, from which dihedrals know what turns.
-        temperature: that forces were divided by, for the messages of the audit.
+        bonds: pairs of bonded particles, which determine the particles that turn with a dihedral.
+        temperature: the temperature that forces were divided by, for the messages of the audit.
 
     >>> import numpy as np
     >>> space = Particles((2.0, 2.0, 2.0))
@@ -100,11 +100,11 @@ class Particles(AbstractSpace):
         return ParticleLangevin(on_fields=False)
 
     def count(self, dim: int) -> int:
-        """The number of particles that draws of a dimension are of."""
+        """Compute the number of particles in draws of a dimension."""
         return dim // len(self.box)
 
     def distances(self, count: int, between: tuple[str, str] | None = None) -> Distances:
-        """Distances of all pairs of so many particles, or of two kinds, within molecules too."""
+        """Create the distances of all pairs of `count` particles, or of two kinds, within molecules too."""
         return Distances(self.box, self.kinds or ("",) * count, between)
 
     def check(self, draws: Chains) -> None:
@@ -174,7 +174,7 @@ class Particles(AbstractSpace):
         return whole, without
 
     def _coordinates(self, dim: int) -> list[Distances]:
-        """Distances of single pairs if there are few, of each two kinds, or of all pairs together."""
+        """Create distances of single pairs if there are few, of each two kinds, or of all pairs together."""
         count = self.count(dim)
         kinds = self.kinds or ("",) * count
         if count * (count - 1) // 2 <= MOST_PAIRS and not self.molecules:

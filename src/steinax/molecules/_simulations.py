@@ -1,4 +1,4 @@
-"""Convert what a molecular simulation kept, positions and forces, to a sample."""
+"""Convert the stored positions and forces of a molecular simulation to a sample."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ class Frames(NamedTuple):
 class ForceReporter:
     """A reporter of OpenMM that keeps positions, forces and potential energies in memory.
 
-    It looks at the system when it reports for the first time, and refuses what breaks the identity of forces:
+    At its first report it checks the system, and refuses what violates the identity of forces:
     constraints, virtual sites, a barostat, and dynamics of constant energy.
 
     Args:
@@ -58,7 +58,7 @@ class ForceReporter:
         self.names: tuple[str, ...] = ()
 
     def describeNextReport(self, simulation: Any) -> dict[str, Any]:
-        """Tell OpenMM when the next frame is due, and what it needs."""
+        """Tell OpenMM when the next frame is due, and which data it needs."""
         steps = self.interval - simulation.currentStep % self.interval
         return {"steps": steps, "periodic": False, "include": ["positions", "forces", "energy"]}
 
@@ -79,7 +79,8 @@ def from_openmm(
     Positions are in nm, and not wrapped. The variable `energy` is the potential energy in kJ/mol.
 
     Args:
-        reporters: a `ForceReporter` that was among the reporters of a simulation; several are chains.
+        reporters: a `ForceReporter` that was appended to the reporters of a simulation; several become
+            chains.
         temperature: in Kelvin; by default that of the thermostat.
 
     Example::
@@ -113,11 +114,12 @@ def from_mdanalysis(
     The score is the force over $k_B T$. Positions are in Angstrom.
 
     Args:
-        universes: an `MDAnalysis.Universe`; several, such as replicas, are chains.
+        universes: an `MDAnalysis.Universe`; several, such as replicas, become chains.
         temperature: of the thermostat, in Kelvin.
         select: the atoms, in the selection language of MDAnalysis.
-        force_unit: that the file has, for formats that do not say: `"kcal/(mol*Angstrom)"` for LAMMPS with
-            units real. By default forces are in kJ/(mol Angstrom), as MDAnalysis converts them.
+        force_unit: the unit of the forces, for formats that do not specify it: `"kcal/(mol*Angstrom)"`
+            for LAMMPS with units real. By default forces are in kJ/(mol Angstrom), as MDAnalysis converts
+            them.
         rigid: whether residues are rigid molecules, such as SPC/E or TIP3P water: each is then one particle,
             at its first atom, with the total force on it.
 
@@ -167,7 +169,7 @@ def _sample(runs: list[Frames], temperature: float | None) -> Sample:
 
 
 def _plain(quantity: Any) -> np.ndarray:
-    """The number or array of a quantity in OpenMM's units: nm, kJ/mol, Kelvin."""
+    """Return the number or array of a quantity in OpenMM's units: nm, kJ/mol, Kelvin."""
     unit = require("openmm.unit", "physics")
     return np.asarray(quantity.value_in_unit_system(unit.md_unit_system))
 
@@ -251,7 +253,7 @@ def _of_universe(universe: Any, select: str, force_unit: str | None, rigid: bool
     atoms, trajectory = universe.select_atoms(select), universe.trajectory
     if not len(atoms):
         raise ValueError(
-            f"select={select!r} is of no atom: give another selection, or leave it out."
+            f"select={select!r} selects no atom: give another selection, or leave it out."
         )
     factor = _force_factor(trajectory, force_unit)
     members = [residue.atoms & atoms for residue in atoms.residues] if rigid else []
@@ -276,7 +278,7 @@ def _of_universe(universe: Any, select: str, force_unit: str | None, rigid: bool
 
 
 def _kinds(atoms: Any) -> list[str]:
-    """The element of each atom, or its type."""
+    """List the element of each atom, or its type."""
     for attribute in ("elements", "types", "names"):
         values = [str(each) for each in getattr(atoms, attribute, [])]
         if values and all(values):
@@ -285,7 +287,7 @@ def _kinds(atoms: Any) -> list[str]:
 
 
 def _bonded(atoms: Any) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """The bonds among atoms, by their places, and the number of the molecule of each."""
+    """List the bonds among atoms, by their indices, and the number of the molecule of each."""
     if not hasattr(atoms, "bonds"):
         return (), ()
     place = {int(index): i for i, index in enumerate(atoms.indices)}
@@ -298,7 +300,7 @@ def _bonded(atoms: Any) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
 
 
 def _force_factor(trajectory: Any, force_unit: str | None) -> float:
-    """The factor from the unit of the forces to kJ/(mol Angstrom)."""
+    """Return the factor from the unit of the forces to kJ/(mol Angstrom)."""
     units = require("MDAnalysis.units", "physics")
     if force_unit is not None:
         if force_unit == "kcal/(mol*Angstrom)":
@@ -319,7 +321,7 @@ def _force_factor(trajectory: Any, force_unit: str | None) -> float:
 
 
 def _box(boxes: np.ndarray) -> tuple[float, ...]:
-    """The sides of the box of all frames."""
+    """Return the sides of the box of all frames."""
     if np.isinf(boxes).all():
         return (np.inf,) * 3
     if not np.allclose(boxes[:, 3:], 90.0, atol=1e-3):

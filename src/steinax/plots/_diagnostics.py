@@ -327,8 +327,8 @@ def _lengths(sample: Sample, sizes: Sequence[int] | None) -> list[int]:
     lengths = sorted({int(size) // sample.chains for size in sizes})
     if not lengths or lengths[0] < 4 or lengths[-1] > sample.length:
         raise ValueError(
-            f"sizes {list(sizes)} for {sample.chains} chains of {sample.length} draws: give numbers of "
-            f"draws of all chains from {4 * sample.chains} to {sample.size}."
+            f"sizes {list(sizes)} for {sample.chains} chains of {sample.length} draws: give total "
+            f"numbers of draws, over all chains, from {4 * sample.chains} to {sample.size}."
         )
     return lengths
 

@@ -304,7 +304,7 @@ def _check_domain(family: AbstractFamily, sample: Sample) -> None:
         if domain != home:
             raise TypeError(
                 f"the operator of {describe(term)} has mean zero on {domain}, and the draws live on {home}: "
-                "give the operator and the sample's space that belong together, see steinax.spaces."
+                "give an operator and a space of the sample that belong together: see steinax.spaces."
             )
 
 

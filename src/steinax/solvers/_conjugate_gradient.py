@@ -212,7 +212,7 @@ class ConjugateGradient(AbstractSolver):
         if self.preconditioner is not None and self.preconditioner < 0:
             raise ValueError(
                 f"ConjugateGradient(preconditioner={self.preconditioner}): give the number of "
-                "landmarks, 0 for no preconditioner, or None for a number that fits the draws."
+                "landmarks, 0 for no preconditioner, or None to choose it by the number of draws."
             )
 
     def solve(self, problem: Problem, key: Key | None = None) -> Solution:

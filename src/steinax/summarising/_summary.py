@@ -518,7 +518,9 @@ def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: Summar
         lines.append(_advice(names, worth, r_hat))
     constant = len(worth) - better.controlled
     if constant:
-        lines.append(f"{constant} of {len(worth)} are constant or not finite: as ArviZ has them.")
+        lines.append(
+            f"{constant} of {len(worth)} are constant or not finite: their rows are those of ArviZ."
+        )
     if better.heavy:
         lines.append(no_mean(better.heavy))
     if better.audit is not None and not (better.audit.passed and better.audit.verified):

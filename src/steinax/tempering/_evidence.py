@@ -224,7 +224,9 @@ class SteppingStones(AbstractMethod):
 
     def __check_init__(self) -> None:
         if not 0 <= float(self.reach) <= 1:
-            raise ValueError(f"reach={float(self.reach):g}: give a part of a step, from 0 to 1.")
+            raise ValueError(
+                f"reach={float(self.reach):g}: give a fraction of a step, from 0 to 1."
+            )
 
     def contribution(
         self, values: Float[AnyArray, "chain draw"], before: float, after: float
@@ -285,7 +287,7 @@ def controlled_expectations(
     if family is None or split is not None or neighbours < 0:
         raise ValueError(
             f"neighbours={neighbours} goes with a family: give one, such as Polynomial(2) + "
-            "KernelTranslates(), and no split; or leave neighbours out, and a family is chosen."
+            "KernelTranslates(), and no split; or leave neighbours out to have a family chosen."
         )
     report = audited(sample, audit)
     pool, values = _pool(tempered, place, neighbours)
@@ -564,7 +566,9 @@ def _at_temperature(
     try:
         result = controlled_expectations(tempered, place, f, family, options)
     except AuditError as error:
-        error.add_note(f"This is at inverse temperature {tempered.temperatures[place]:g}.")
+        error.add_note(
+            f"The error occurred at inverse temperature {tempered.temperatures[place]:g}."
+        )
         raise
     means = np.array([result[name].value for name in named])
     if not named:

@@ -200,7 +200,7 @@ class Kept:
         except OSError as error:
             if error.errno not in FULL:
                 error.add_note(
-                    "nothing was computed yet: give `keep` a folder that can be written."
+                    "nothing was computed yet: give `keep` a folder that can be written to."
                 )
                 raise
             self._warn(error, len(json.dumps(self._run)))
@@ -259,9 +259,9 @@ class Kept:
                 return
             self._warned = True
         warnings.warn(
-            f"{size:,} bytes could not be kept in {self._folder}: {error.strerror}. "
-            "The run goes on and its results are right; if it is stopped, those not kept are "
-            "computed again. Each further result is tried: make room there.",
+            f"{size:,} bytes could not be kept in {self._folder}: {error.strerror}. The run continues "
+            "and its results are right; if it is stopped, results that were not kept are computed "
+            "again. To keep further results, make room there.",
             NotKeptWarning,
             stacklevel=2,
         )
