@@ -76,6 +76,13 @@ ERROR_BARS = (
         "::test_points_computed_along_with_the_draws_are_left_out_and_that_is_said",
     ),
     _mutant(
+        "training points beside a narrow ridge are used",
+        "data/_coordinates.py",
+        "& _near(part.x, sample)",
+        "",
+        "data/test_training.py::TestRegion::test_a_point_beside_a_narrow_ridge_counts_as_far",
+    ),
+    _mutant(
         "chains that lie apart are not charged for it",
         "chains/_statistics.py",
         "np.maximum(mcse, between_chain_error(means))",

@@ -72,6 +72,21 @@ class TestRegion:
         (kept,) = kept_training(SAMPLE.with_training(sx.Sample(T, scores, NAMES)))
         assert np.flatnonzero(~kept).tolist() == [103]
 
+    @pytest.mark.parametrize(("n", "dim"), [(40, 3), (250, 3), (50, 60)])
+    def test_a_point_beside_a_narrow_ridge_counts_as_far(self, n: int, dim: int) -> None:
+        rng = np.random.default_rng(dim)
+        ridge = np.eye(dim)
+        ridge[1, :2] = 1.0, 0.02  # the second coordinate hardly differs from the first
+        x, t = rng.normal(size=(4, n, dim)) @ ridge.T, rng.normal(size=(1, 100, dim)) @ ridge.T
+        t[0, :5, :2] = [
+            2.5,
+            -2.5,
+        ]  # 250 standard deviations from it, each coordinate within its span
+        inverse = np.linalg.inv(ridge @ ridge.T)
+        sample = sx.Sample(x, -x @ inverse, training=sx.Sample(t, -t @ inverse))
+        (kept,) = kept_training(sample)
+        assert np.flatnonzero(~kept).tolist() == [0, 1, 2, 3, 4]
+
     def test_points_computed_along_with_the_draws_are_left_out_and_that_is_said(self) -> None:
         along = np.concatenate([T[:1], X[:1, :1]], axis=1)
         sample = SAMPLE.with_training(TRAINING, sx.Sample(along, -along, NAMES))

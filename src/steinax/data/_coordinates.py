@@ -7,7 +7,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from .._numerics import namespace, solve_triangular
+from .._numerics import cholesky, namespace, solve_triangular
 from .._show import counted
 from .._types import AnyArray, OtherPoints, Point, Points
 from ..chains import chain_statistics, linearised
@@ -17,6 +17,13 @@ from ._sample import Sample, kish_size
 # Gaussian and as many training points never differ that much, and the states of a chain that has not yet
 # found the target do. Scores have heavier tails than draws.
 BEYOND, BEYOND_SCORES = 1.0, 3.0
+# The largest distance of the draws, by which a training point may be farther out than all of them. It is a
+# Mahalanobis distance: a point can be far along a narrow ridge, and inside the span of every coordinate.
+FARTHER = 1.5
+MEASURED, WIDEST = (
+    2000,
+    1000,
+)  # the most draws by which distances are measured, and the most dimensions
 SETTLING = 0.2  # of the warm-up: the part in which step size and metric have not settled
 GAP = 4  # autocorrelation times between the last training point of a chain and its first draw
 
@@ -24,20 +31,23 @@ GAP = 4  # autocorrelation times between the last training point of a chain and 
 def kept_training(sample: Sample) -> tuple[np.ndarray, ...]:
     """Flag the training points that are used, one array for each training sample.
 
-    A point far outside the draws, or with a score far beyond theirs, would dominate a least-squares fit
-    without saying anything about the target. Training points that include draws were computed along with
-    these, as leapfrog states are: a fit to them would follow the draws that it is used on.
+    A point far outside the draws, or with a score far larger than theirs, would dominate a least-squares
+    fit without being informative about the target. Training points that include draws were computed along
+    with the draws, as leapfrog states are: a control variate fitted to them would follow the draws that
+    it is used on.
     """
     return tuple(
         np.zeros(part.size, bool)
         if _share_a_point(part, sample)
-        else _within(part.x, sample.x, BEYOND) & _within(part.score, sample.score, BEYOND_SCORES)
+        else _within(part.x, sample.x, BEYOND)
+        & _within(part.score, sample.score, BEYOND_SCORES)
+        & _near(part.x, sample)
         for part in sample.training
     )
 
 
 def _share_a_point(part: Sample, sample: Sample) -> bool:
-    """Whether a training point is one of the draws."""
+    """Return whether a training point is one of the draws."""
     rows = part.x[np.isin(part.x[:, 0], sample.x[:, 0])]
     draws = {draw.tobytes() for draw in sample.x.astype(np.float64)} if len(rows) else set()
     return any(row.tobytes() in draws for row in rows.astype(np.float64))
@@ -48,6 +58,35 @@ def _within(points: OtherPoints, draws: Points, spans: float) -> np.ndarray:
     low, high = draws.min(axis=0), draws.max(axis=0)
     margin = spans * (high - low)
     return ((points >= low - margin) & (points <= high + margin)).all(axis=1)
+
+
+def _near(points: OtherPoints, sample: Sample) -> np.ndarray:
+    """Flag points whose distance is at most `FARTHER` times that of the draw which is farthest out.
+
+    The distance of a draw is by the other half of its chain, as that of a training point is by other points.
+    """
+    if sample.dim > WIDEST:
+        return np.ones(len(points), bool)
+    draws = np.asarray(sample.draws[:, :: -(-sample.size // MEASURED)], np.float64)
+    halves = [
+        half.reshape(-1, sample.dim)
+        for half in (draws[:, : draws.shape[1] // 2], draws[:, draws.shape[1] // 2 :])
+    ]
+    if len(halves[0]) < 2:
+        return np.ones(len(points), bool)
+    farthest = max(_distances(*halves).max(), _distances(*halves[::-1]).max())
+    return _distances(points, np.concatenate(halves)) <= FARTHER * farthest
+
+
+def _distances(points: OtherPoints, draws: Points) -> np.ndarray:
+    """Compute Mahalanobis distances from draws, whose correlations are shrunk if they are few."""
+    unit = draws.std(axis=0)
+    unit[unit == 0] = 1.0
+    z = (draws - draws.mean(axis=0)) / unit
+    n, dim = z.shape
+    correlation = (z.T @ z + dim * np.eye(dim)) / (n + dim)
+    centred = (np.asarray(points, np.float64) - draws.mean(axis=0)) / unit
+    return np.linalg.norm(solve_triangular(cholesky(correlation), centred.T), axis=0)
 
 
 def training_size(sample: Sample) -> int:
@@ -89,7 +128,7 @@ def stacked(
     Args:
         sample: the draws, with their training points.
         training: whether to include the training points.
-        of: gives the draws and scores of a sample, in coordinates that may be other ones.
+        of: returns the draws and scores of a sample, possibly in other coordinates.
     """
     points = []
     for part, kept in _parts(sample, training):
@@ -181,7 +220,7 @@ def covariance_of(x: Points, score: Points) -> tuple[Any, Any]:
 def fresh_points(sample: Sample, count: int) -> np.ndarray:
     """Draw points from a Gaussian with the mean and covariance of the draws, (count, dim).
 
-    They depend on the draws only by these, and not on any one of them, to which a fit could adapt.
+    They depend on the draws only through mean and covariance, so a fit cannot adapt to single draws.
 
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
     >>> fresh_points(Sample(x, -x), 500).shape
