@@ -45,7 +45,7 @@ def replicates(name: str, target: Target, count: int, cache: Path) -> list[Repli
     while len(found) < count:
         path = cache / f"{name.replace(', ', '_').replace(' ', '_')}_{batch}.npz"
         if not path.exists():
-            _store.save(path, {"target": name}, _sampled(target, batch))
+            _store.save(path, {"target": name}, sampled(target, batch))
         arrays = _store.read(path)[1]
         for i in range(TOGETHER // CHAINS):
             rows = slice(CHAINS * i, CHAINS * (i + 1))
@@ -55,8 +55,8 @@ def replicates(name: str, target: Target, count: int, cache: Path) -> list[Repli
     return found[:count]
 
 
-def _sampled(target: Target, seed: int) -> dict[str, np.ndarray]:
-    """Sample chains side by side, and keep the warm-up."""
+def sampled(target: Target, seed: int) -> dict[str, np.ndarray]:
+    """Sample chains side by side, and keep the warm-up and the gradients that each transition took."""
     flat, unravel = ravel_pytree(jax.tree.map(jnp.asarray, target.start))
 
     def potential(x: Any) -> Any:
@@ -72,15 +72,20 @@ def _sampled(target: Target, seed: int) -> dict[str, np.ndarray]:
         chain_method="vectorized",
         progress_bar=False,
     )
-    began, fields = time.process_time(), ("z_grad",)
+    began, fields = time.process_time(), ("z_grad", "num_steps")
     mcmc.warmup(run, init_params=starts, extra_fields=fields, collect_warmup=True)
-    early = _kept(mcmc)
+    early, early_steps = _kept(mcmc), _steps(mcmc)
     mcmc.run(mcmc.post_warmup_state.rng_key, extra_fields=fields)
     late, seconds = _kept(mcmc), time.process_time() - began
     arrays = dict(zip(Replicate._fields, (*late, *early), strict=False))
-    return arrays | {"seconds": np.array(seconds)}
+    steps = {"steps": _steps(mcmc), "warmup_steps": early_steps}
+    return arrays | steps | {"seconds": np.array(seconds)}
 
 
 def _kept(mcmc: MCMC) -> tuple[np.ndarray, np.ndarray]:
     draws = np.asarray(mcmc.get_samples(group_by_chain=True))
     return draws, -np.asarray(mcmc.get_extra_fields(group_by_chain=True)["z_grad"])
+
+
+def _steps(mcmc: MCMC) -> np.ndarray:
+    return np.asarray(mcmc.get_extra_fields(group_by_chain=True)["num_steps"])

@@ -106,6 +106,11 @@ def measure(name: str, count: int, cache: str, alone: bool = False) -> list[dict
 def _samples(quantities: Quantities, names: list[str], run: Replicate) -> dict[str, sx.Sample]:
     """The draws alone, and with their warm-up as training points."""
     alone = sample_of(quantities, names, run.draws, run.scores)
+    return {"alone": alone, "trained": with_its_warmup(quantities, names, run)}
+
+
+def with_its_warmup(quantities: Quantities, names: list[str], run: Replicate) -> sx.Sample:
+    """The draws, with the warm-up as training points."""
     first = first_finite(run.warmup, run.warmup_scores)
     warmup = sample_of(quantities, names, run.warmup[:, first:], run.warmup_scores[:, first:])
-    return {"alone": alone, "trained": with_warmup(alone, warmup)}
+    return with_warmup(sample_of(quantities, names, run.draws, run.scores), warmup)

@@ -55,15 +55,19 @@ def intervals() -> tuple[list[str], np.ndarray, np.ndarray]:
     return [LABELS[name] for name in names], (plain - centre) / scale, (controlled - centre) / scale
 
 
+def styled(theme: str) -> dict[str, object]:
+    """The settings of matplotlib for a theme of the site."""
+    keys = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+    return dict.fromkeys(keys, THEMES[theme]["ink"]) | {"svg.hashsalt": "steinax", "font.size": 12}
+
+
 def draw(
     names: list[str], plain: np.ndarray, controlled: np.ndarray, path: Path, theme: str
 ) -> None:
     """One picture in the colours of one theme of the site."""
     plt = pyplot()
     colours = THEMES[theme]
-    keys = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
-    style = dict.fromkeys(keys, colours["ink"]) | {"svg.hashsalt": "steinax", "font.size": 12}
-    with plt.rc_context(style):
+    with plt.rc_context(styled(theme)):
         figure, ax = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
         half = 1.96 / np.sqrt(TOTAL)
         label = f"reference, {TOTAL:,} draws"
