@@ -6,6 +6,7 @@ import numpy as np
 
 from .._page import both, listed, shown, table
 from .._score import pooled
+from ._command import earlier
 
 BAND = (0.8, 1.25)  # calibrations that are as good as 1, for twenty replicates
 HEAD = """# Real chains
@@ -135,10 +136,5 @@ def origin(rows: Sequence[dict], about: dict) -> str:
         f"{about['python']}, steinax {about['steinax']} (source {about['source']}), NumPyro "
         f"{about['numpyro']}, jax {about['jax']}, NumPy {about['numpy']}."
     ]
-    for key in ("source", "cpu", "numpyro"):
-        found = sorted({str(row["provenance"][key]) for row in rows})
-        if found != [str(about[key])]:
-            notes.append(
-                f"**Rows are from earlier runs too, with another {key}: {', '.join(found)}.**"
-            )
+    notes += earlier(rows, about)
     return "\n\n".join(["## Command, machine and date", *notes])

@@ -5,13 +5,7 @@ and 4 x 1,000 draws, gives them to `steinax.until` ten draws of a chain at a tim
 `draws_needed.json` and `draws_needed.md`.
 """
 
-import argparse
-import json
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +14,10 @@ import steinax as sx
 import steinax.stopping
 from steinax.data import with_warmup
 
-from ..._command import cache_folder
-from ..._markdown import figure, known, table
-from ..._pinned import ROOT, run
-from ..._provenance import provenance
+from ..._markdown import figure, table
+from ..._pinned import run
 from .._data import folder
+from ._command import earlier, tabulated
 from ._estimates import Constants, part
 from ._registry import MODELS
 from ._run import CHAINS, sampled, store, stored
@@ -123,37 +116,20 @@ def page(rows: list[dict], about: dict) -> str:
     left_out = (
         f"\nNot measured, of the models that the command has: {missing}.\n" if missing else ""
     )
-    return "\n".join([head, table(COLUMNS, lines), left_out + METHOD.format(most=most, **about)])
+    method = left_out + METHOD.format(most=most, **about)
+    return "\n".join([head, table(COLUMNS, lines), method, *earlier(rows, about)])
 
 
-def main() -> None:
-    """Run what is asked for, and write all that is known."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.posteriors.chains.stopping", description=__doc__
-    )
-    parser.add_argument("--replicates", type=int, default=5)
-    parser.add_argument("--only", nargs="+", default=list(MODELS), choices=MODELS, metavar="NAME")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
-    parser.add_argument("--cache", type=Path, default=cache_folder("stopping"))
-    given = parser.parse_args()
-    command = shlex.join(["python", "-m", "benchmarks.posteriors.chains.stopping", *sys.argv[1:]])
-    about = {"command": command, **provenance(), "numpyro": version("numpyro")}
-    rows = {row["model"]: row for row in known(given.out, "draws_needed")}
-    given.out.mkdir(parents=True, exist_ok=True)
-    for name in given.only:
-        settings = {"name": name, "replicates": given.replicates}
-        settings["cache"] = str(given.cache.resolve())
-        try:
-            (rows[name],) = run("posteriors.chains.stopping", settings)
-        except subprocess.CalledProcessError as error:
-            print(f"{name} failed: {error}", file=sys.stderr, flush=True)
-            continue
-        print(name, {key: rows[name][key] for key in ("draws", "plain", "off")}, flush=True)
-        ordered = [rows[name] for name in MODELS if name in rows]
-        text = json.dumps({**about, "rows": ordered}, indent=1) + "\n"
-        (given.out / "draws_needed.json").write_text(text, encoding="utf-8")
-        (given.out / "draws_needed.md").write_text(page(ordered, about), encoding="utf-8")
+def row_of(settings: dict) -> dict:
+    """Measure a model in a process of its own."""
+    (row,) = run("posteriors.chains.stopping", settings)
+    print(settings["name"], {key: row[key] for key in ("draws", "plain", "off")}, flush=True)
+    return row
 
 
 if __name__ == "__main__":
-    main()
+    tabulated(
+        *("benchmarks.posteriors.chains.stopping", __doc__, "draws_needed", row_of, page),
+        replicates=5,
+        cache="stopping",
+    )

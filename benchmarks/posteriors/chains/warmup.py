@@ -5,12 +5,6 @@ does, but with a warm-up that is kept, estimates from the 25 draws of each chain
 writes `warmup.json` and `warmup.md`.
 """
 
-import argparse
-import json
-import shlex
-import subprocess
-import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +13,12 @@ import xarray
 import steinax as sx
 from steinax.data import with_warmup
 
-from ..._command import cache_folder
-from ..._markdown import known
-from ..._pinned import ROOT, run
-from ..._provenance import provenance
+from ..._pinned import run
 from ..._warmup import first_finite
 from .._data import folder
 from .._score import pooled
 from .._text import both, shown, table
+from ._command import earlier, tabulated
 from ._density import check
 from ._estimates import Constants, figures, labels, part, reference, tabulate
 from ._registry import MODELS
@@ -170,47 +162,16 @@ def page(rows: list[dict], about: dict) -> str:
     listed = " and ".join(f"{row['model']} ({row['left_out']})" for row in stuck)
     said = f" Most of them were left out of {listed}, which have no row." if stuck else ""
     method = METHOD.format(warmup=WARMUP, limit=STUCK, stuck=said, **given)
-    return "\n".join([head, table(COLUMNS, lines), method])
+    return "\n".join([head, table(COLUMNS, lines), method, *earlier(rows, about)])
 
 
-def main() -> None:
-    """Run what is asked for, and write all that is known: also of earlier runs into `--out`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.posteriors.chains.warmup", description=__doc__
-    )
-    parser.add_argument("--replicates", type=int, default=20, help="samples of 4 x 25 draws")
-    parser.add_argument("--only", nargs="+", default=list(MODELS), choices=MODELS, metavar="NAME")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks")
-    parser.add_argument("--cache", type=Path, default=cache_folder("chains"))
-    given = parser.parse_args()
-    command = shlex.join(["python", "-m", "benchmarks.posteriors.chains.warmup", *sys.argv[1:]])
-    about = {"command": command} | provenance() | {"numpyro": version("numpyro")}
-    results, failed = given.out / "warmup.json", []
-    rows = {row["model"]: row for row in known(given.out, "warmup")}
-    given.out.mkdir(parents=True, exist_ok=True)
-    for name in given.only:
-        settings = {
-            "name": name,
-            "replicates": given.replicates,
-            "cache": str(given.cache.resolve()),
-        }
-        try:
-            (row,) = run("posteriors.chains.warmup", settings)
-        except subprocess.CalledProcessError as error:
-            print(f"{name} failed: {error}", file=sys.stderr, flush=True)
-            failed.append(name)
-            continue
-        rows[name] = row | {"provenance": about}
-        print(
-            name, *(row[kind]["gain"] for kind in ("alone", "trained") if kind in row), flush=True
-        )
-        ordered = [rows[one] for one in MODELS if one in rows]
-        text = json.dumps({**about, "rows": ordered}, indent=1) + "\n"
-        results.write_text(text, encoding="utf-8")
-        (given.out / "warmup.md").write_text(page(ordered, about), encoding="utf-8")
-    if failed:
-        raise SystemExit(f"no new results for {', '.join(failed)}: see the messages above.")
+def row_of(settings: dict) -> dict:
+    """Measure a model in a process of its own."""
+    (row,) = run("posteriors.chains.warmup", settings)
+    shown_now = (row[kind]["gain"] for kind in ("alone", "trained") if kind in row)
+    print(settings["name"], *shown_now, flush=True)
+    return row
 
 
 if __name__ == "__main__":
-    main()
+    tabulated("benchmarks.posteriors.chains.warmup", __doc__, "warmup", row_of, page)
