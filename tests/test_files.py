@@ -150,4 +150,4 @@ def test_missing_packages_are_named(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(tmp_path / "draws.nc")]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert said == "this needs h5py, which is not installed: pip install 'steinax[files]'.\n"
+    assert said == "this needs h5py, which is not installed: run pip install 'steinax[files]'.\n"

@@ -261,9 +261,9 @@ REFUSED: dict[str, tuple[Change, Change, str]] = {
     "two models": (
         str,
         lambda text: text.replace("eight_model", "nine_model") if "# id = 3" in text else text,
-        "are of different runs, by their model: name the files of one run",
+        "are of different runs, because they have a different model: name the files of one run",
     ),
-    "one id": (str, replace(id="7"), "both of chain id = 7, seed = 7, and differ"),
+    "one id": (str, replace(id="7"), "both have chain id = 7, seed = 7, but differ"),
 }
 
 
@@ -279,7 +279,7 @@ def test_chains_of_different_lengths_are_refused(run: Run) -> None:
     for path in run.folder.glob("*_2.csv"):
         text = replace(num_samples="400", num_warmup="100", save_warmup="1")(path.read_text())
         path.write_text(text)
-    with pytest.raises(ValueError, match=r"500 draws in .*400 draws in .*of one length"):
+    with pytest.raises(ValueError, match=r"500 draws in .*400 draws in .*of equal length"):
         sx.from_cmdstan(run.folder)
 
 

@@ -312,7 +312,7 @@ def test_mistakes_are_answered():
     with pytest.raises(ValueError, match="give the recorder to the sampler"):
         recorded.sample()
     recorded(X[0])
-    with pytest.raises(ValueError, match=r"of shape \(2,\), and before at one of shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"of shape \(2,\), but earlier at one of shape \(3,\)"):
         jax.jit(recorded)(jnp.ones(2))
     with pytest.raises(ValueError, match=r"has shape \(3,\): return one number"):
         record(lambda x: x)(X[0])

@@ -66,7 +66,7 @@ class TestVectors:
     def test_mistakes_in_derived(self) -> None:
         with pytest.raises(KeyError, match="no variable is called 'nu': there are alpha"):
             EST.derived(lambda mean: mean["nu"])
-        with pytest.raises(ValueError, match=r"shape \(3,\): let each give one number"):
+        with pytest.raises(ValueError, match=r"shape \(3,\): let each function return one number"):
             EST.derived(lambda mean: mean["alpha"])
 
 

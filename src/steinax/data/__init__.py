@@ -19,7 +19,6 @@ from ._coordinates import (
     training_size as training_size,
     with_warmup,
 )
-from ._functions import Link as Link, Step as Step, links as links
 from ._integrands import (
     LIMITS as LIMITS,
     IntegrandColumns as IntegrandColumns,
@@ -29,6 +28,7 @@ from ._integrands import (
     integrand_columns as integrand_columns,
     integrands,
 )
+from ._jumps import Link as Link, Step as Step, links as links
 from ._sample import (
     ADAPTERS as ADAPTERS,
     AbstractSpace,

@@ -17,15 +17,8 @@ from .._show import some_of
 from .._types import Points, Series, Values
 from ..working import find_missing, unreadable
 from ._coordinates import kept_training, training_note, training_size
-from ._functions import (
-    Above,
-    DrawFunction,
-    Steps,
-    curved_steps,
-    joined,
-    steps_above,
-    steps_of,
-)
+from ._functions import Above, DrawFunction
+from ._jumps import Steps, curved_steps, joined, steps_above, steps_of
 from ._sample import ADAPTERS, Sample, places, reals
 from ._variables import (
     AXES,
