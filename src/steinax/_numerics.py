@@ -1,7 +1,8 @@
 """Triangular factors of NumPy and jax arrays, and the floating-point precision of jax."""
 
+import gc
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import jax
@@ -114,9 +115,8 @@ def precision(dtype: DTypeLike) -> AbstractContextManager[Any]:
 def widest[T](compute: Callable[[], T], dtype: DTypeLike) -> T:
     """Call `compute` in the precision of `dtype`, whatever jax was set to before.
 
-    A NumPy array that jax has read in float32, such as the data of a model sampled in float32, stays
-    float32 in jax's caches, and mixing it with float64 may fail (seen in jax 0.12). Then the caches are
-    cleared and `compute` is called again; functions compiled before are recompiled at their next use.
+    If that fails because jax mixes in float32 copies of NumPy arrays (see `in_double`), its compiled
+    functions are forgotten and `compute` is called again.
     """
     with precision(dtype):
         try:
@@ -124,22 +124,68 @@ def widest[T](compute: Callable[[], T], dtype: DTypeLike) -> T:
         except (TypeError, jax.errors.JaxRuntimeError) as error:
             if not any(text in str(error) for text in _MIXED):
                 raise
-        jax.clear_caches()
+        forget_compiled()
         return compute()
 
 
 _MIXED = ("requires arguments to have the same dtypes", "but got buffer with incompatible size")
 
 
-def reads_single(fn: Callable[..., Any], *args: PyTree) -> bool:
-    """Return whether a function, when traced, reads NumPy arrays that jax holds in float32.
+def in_double[T](compute: Callable[[], T], fn: Callable[..., Any], *args: PyTree) -> T:
+    """Call `compute`, which compiles a function `fn` of `args`, in float64.
 
-    The arrays may be float64 to the user: jax silently keeps using a float32 copy that it made before.
-    `jax.clear_caches()` makes it read the array itself again.
+    jax (seen in 0.10 to 0.12) copies a NumPy array that a function reads, such as data, to the precision
+    that it is set to. It keeps this copy for as long as it keeps a function compiled with it, and uses it
+    in the other precision too: scores would be computed from data in float32, and afterwards the user's
+    own functions would fail. If jax is set to float32 and the function reads NumPy arrays, compiled
+    functions are therefore forgotten before and after; they are compiled again at their next use.
     """
+    copies = not jax.config.jax_enable_x64 and _reads_arrays(fn, *args)
+    if copies:
+        forget_compiled()
+    try:
+        with precision(np.float64):
+            return compute()
+    finally:
+        if copies:
+            forget_compiled()
+
+
+def forget_compiled() -> None:
+    """Let jax forget all functions that it has compiled, and its copies of the NumPy arrays in them."""
+    gc.collect()
+    jax.clear_caches()
+    gc.collect()
+
+
+@contextmanager
+def released(args: PyTree) -> Iterator[None]:
+    """Around a function of `args`: if it fails while jax traces it, jax forgets the arrays that it has read.
+
+    Otherwise jax keeps them for ever, in the precision of the failed call.
+    """
+    try:
+        yield
+    except BaseException:
+        for leaf in jax.tree.leaves(args):
+            if isinstance(leaf, jax.core.Tracer):
+                # jax does this itself, but only after a call that succeeds
+                getattr(getattr(leaf, "_trace", None), "invalidate", lambda: None)()
+        raise
+
+
+def _reads_arrays(fn: Callable[..., Any], *args: PyTree) -> bool:
+    """Whether a function, when traced, reads NumPy arrays; also if it cannot be traced in float32."""
+    single = jax.tree.map(
+        lambda leaf: np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype)), args
+    )
+    try:
+        program = jax.make_jaxpr(fn)(*single)
+    except Exception:
+        return True
     return any(
-        not isinstance(constant, jax.Array) and getattr(constant, "dtype", None) == np.float32
-        for constant in _constants(jax.make_jaxpr(fn)(*args))
+        np.ndim(constant) > 0 and not isinstance(constant, jax.Array)
+        for constant in _constants(program)
     )
 
 

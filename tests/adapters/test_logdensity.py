@@ -1,6 +1,7 @@
 """from_logdensity: scores by jax.grad, for any draws."""
 
 import time
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -81,6 +82,43 @@ def test_float64_whatever_jax_is_set_to() -> None:
     sample = from_logdensity(lambda x: -jnp.sum(jnp.exp(x)), x)
     np.testing.assert_allclose(sample.scores, -np.exp(x.astype(np.float64)), rtol=1e-14)
     assert not jax.config.jax_enable_x64
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["run before", "not run before"])
+@pytest.mark.parametrize("mistake", [False, True], ids=["at once", "after a mistake"])
+def test_own_functions_of_numpy_arrays_work_before_and_after(before: bool, mistake: bool) -> None:
+    """Jax shares its copies of NumPy arrays between float32 and float64, also those of a call that failed."""
+    site, y, count = np.repeat(np.arange(3), 4), RNG.normal(size=12), np.arange(12)
+
+    def log_density(z: Any) -> Any:
+        return jnp.sum(y * z[site]) + jnp.sum(count * z[site]) - jnp.sum(z**2) / 2
+
+    if before:
+        wanted = jax.jit(log_density)(jnp.ones(3))
+    x = RNG.normal(size=(2, 20, 3))
+    if mistake:
+        with pytest.raises(TypeError):
+            from_logdensity(lambda z: log_density(z) + None, x)
+    sample = from_logdensity(log_density, x)
+    right = np.bincount(site, y + count) - x
+    np.testing.assert_allclose(sample.scores, right, rtol=1e-13)
+    found = jax.jit(log_density)(jnp.ones(3))
+    assert found.dtype == jnp.float32 and (not before or found == wanted)
+
+
+def test_an_integrand_shares_numpy_arrays_with_a_function_in_float32() -> None:
+    columns, site = RNG.normal(size=(5, 3)), np.array([0, 2, 2, 1])
+
+    def linear(z: Any) -> Any:
+        return jnp.sum(columns @ z) + jnp.sum(z[site])
+
+    before = jax.jit(linear)(jnp.ones(3))
+    x = RNG.normal(size=(2, 50, 3))
+    sample = from_logdensity(lambda z: -jnp.sum(z**2) / 2, x)
+    with pytest.raises(TypeError):
+        sx.estimate(lambda x: linear(x) + None, sample)
+    np.testing.assert_allclose(sx.estimate(linear, sample).value, 0.0, atol=1e-13)
+    assert jax.jit(linear)(jnp.ones(3)) == before
 
 
 def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

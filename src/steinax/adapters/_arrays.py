@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._numerics import widest
+from .._numerics import in_double, released
 from .._types import PyTree
 from ..data import AXES, Sample, as_reals, in_chains
 from ._pytrees import (
@@ -181,11 +181,13 @@ def density_and_score(
 
 
 def _check_output(fn: Callable[[PyTree], Any], draws: PyTree) -> None:
-    def shape_of() -> Any:
-        draw = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[2:], jnp.float64), draws)
-        return jax.eval_shape(fn, draw)
+    first = jax.tree.map(lambda leaf: np.asarray(leaf[0, 0], np.float64), draws)
 
-    out = widest(shape_of, np.float64)
+    def at(draw: PyTree) -> Any:
+        with released(draw):
+            return fn(draw)
+
+    out = in_double(lambda: jax.eval_shape(at, first), at, first)
     shape, dtype = getattr(out, "shape", None), getattr(out, "dtype", jnp.int32)
     if shape != () or not jnp.issubdtype(dtype, jnp.floating):
         description = (

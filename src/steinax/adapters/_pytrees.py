@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .._numerics import reads_single, to_numpy, widest
+from .._numerics import in_double, released, to_numpy
 from .._types import PyTree
 from ..data import as_reals, element
 
@@ -69,12 +69,13 @@ def over_draws(fn: Callable[[PyTree], PyTree], tree: PyTree) -> PyTree:
     """Evaluate `fn` at each draw of a tree with leaves (chain, draw, ...), compiled, in float64."""
     flat, chains = _flat(tree)
 
-    def compute() -> PyTree:
-        if reads_single(fn, jax.tree.map(lambda leaf: leaf[0], flat)):
-            jax.clear_caches()
-        return to_numpy(compiled_over_draws(fn, flat)(flat))
+    first = jax.tree.map(lambda leaf: leaf[0], flat)
 
-    values = widest(compute, np.float64)
+    def at(draw: PyTree) -> PyTree:
+        with released(draw):
+            return fn(draw)
+
+    values = in_double(lambda: to_numpy(compiled_over_draws(at, flat)(flat)), at, first)
     return jax.tree.map(lambda leaf: leaf.reshape(*chains, *leaf.shape[1:]), values)
 
 

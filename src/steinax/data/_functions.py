@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .._numerics import precision, widest
+from .._numerics import precision, released, widest
 from .._types import Points
 from ._sample import reals
 from ._variables import ByName
@@ -78,7 +78,7 @@ class DrawFunction:
             try:
                 abstract = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), row)
                 with check_static_indices(True):  # else x[5] of 3 numbers would silently be x[2]
-                    return jax.eval_shape(self.one, abstract).shape
+                    return widest(lambda: jax.eval_shape(self.one, abstract).shape, self.dtype)
             except _NEEDS_VALUES:
                 return np.shape(self.one(row))
 
@@ -133,7 +133,8 @@ class DrawFunction:
 
     def one(self, row: Any) -> Any:
         """Evaluate the function on one draw, (dim,), or on one draw's variables by name."""
-        value = self.f(**row) if isinstance(row, dict) else self.f(row)
+        with released(row):
+            value = self.f(**row) if isinstance(row, dict) else self.f(row)
         if value is None or isinstance(value, (str, Mapping, tuple, list)):
             raise TypeError(
                 f"the integrand {self.label!r} gives a {type(value).__name__} for a draw: let it return a "
