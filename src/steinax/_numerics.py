@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from numpy.typing import DTypeLike
 
 from ._types import AnyArray, PyTree
@@ -168,7 +169,7 @@ def released(args: PyTree) -> Iterator[None]:
         yield
     except BaseException:
         for leaf in jax.tree.leaves(args):
-            if isinstance(leaf, jax.core.Tracer):
+            if isinstance(leaf, Tracer):
                 # jax does this itself, but only after a call that succeeds
                 getattr(getattr(leaf, "_trace", None), "invalidate", lambda: None)()
         raise

@@ -29,6 +29,7 @@ from .objectives import (
     AbstractPenalty,
 )
 from .solvers import AbstractSolver, Auto, Training, evaluate, prepare
+from .working import few_threads
 
 
 class ControlVariate(eqx.Module):
@@ -147,7 +148,11 @@ def fit(
             "fit needs its draws in memory: give a Sample, or use estimate on the stream."
         )
     wanted = integrands(f, sample)
-    with precision(sample.dtype), progress("fitting the control variate"):
+    with (
+        precision(sample.dtype),
+        few_threads(sample.draws),
+        progress("fitting the control variate"),
+    ):
         solver = Auto() if solver is None else solver
         penalty = solver.penalty if penalty is None else penalty
         problem, coordinates = prepare(wanted, sample, family, penalty, objective, standardise)

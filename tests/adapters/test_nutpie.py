@@ -161,7 +161,7 @@ def test_the_call_of_pymc_that_the_message_names() -> None:
         pm.Normal("v", shape=2)
         trace = pm.sample(
             nuts_sampler="nutpie",
-            nuts_sampler_kwargs={"store_gradient": True},
+            nuts={"store_gradient": True},
             idata_kwargs={"include_transformed": True},
             compile_kwargs={"mode": "JAX"},
             discard_tuned_samples=False,

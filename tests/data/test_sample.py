@@ -101,9 +101,9 @@ class TestRefuses:
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
     def test_values_that_are_not_finite(self, value: float) -> None:
         where = "chain 1, draw 7, dimension 2: drop those draws"
-        with pytest.raises(ValueError, match=f"draws hold 1 .*{where}"):
+        with pytest.raises(ValueError, match=f"draws are not finite at 1 place, .*{where}"):
             sx.Sample(_with(value), -X)
-        with pytest.raises(ValueError, match=f"scores hold 1 .*{where}"):
+        with pytest.raises(ValueError, match=f"scores are not finite at 1 place, .*{where}"):
             sx.Sample(X, _with(value))
 
     @pytest.mark.parametrize("kind", [complex, object, str])

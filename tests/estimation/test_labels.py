@@ -69,6 +69,13 @@ class TestVectors:
         with pytest.raises(ValueError, match=r"shape \(3,\): let each function return one number"):
             EST.derived(lambda mean: mean["alpha"])
 
+    def test_derived_by_the_names_of_arguments(self) -> None:
+        by_name = EST.derived(lambda mu, alpha: mu / alpha[0])
+        by_key = EST.derived(lambda mean: mean["mu"] / mean["alpha"][0])
+        np.testing.assert_array_equal(by_name.value, by_key.value)
+        with pytest.raises(ValueError, match=r"write it with jax\.numpy"):
+            EST.derived(lambda mean: np.exp(mean["alpha"]).sum())
+
 
 def test_a_data_frame_has_the_columns_of_the_table() -> None:
     frame = EST.to_dataframe()

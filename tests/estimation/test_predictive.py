@@ -265,3 +265,9 @@ def test_pumps_by_nuts_against_quadrature() -> None:
     plain = sx.estimate({"y": replicated}, sample)
     assert np.all(plain.worth < 2)
     assert np.all(plain.plain_mcse > 10 * new.mean().mcse)
+
+
+def test_a_number_is_no_distribution() -> None:
+    for f in (lambda mu: mu, lambda mu, sigma: 1.0):
+        with pytest.raises(TypeError, match="let it give the conditional distribution"):
+            sx.predictive(f, earth()).mean()

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import steinax as sx
 from steinax._show import shortened
@@ -86,7 +87,49 @@ def test_scores_by_hand_show_no_more_digits_than_plain_means() -> None:
     plain, exact = (
         summary(sx.Sample(x, 1.5 - x, ["mu"], verified=verified)) for verified in (False, True)
     )
-    assert len(plain._fmt_map["mean"]["mu"]) <= 4 and plain._fmt_map["sd"]["mu"] == "1"
+    assert len(plain._fmt_map["mean"]["mu"]) <= 4 and plain._fmt_map["sd"]["mu"] == "1.00"
     assert "Until then means and sds are shown" in as_text(plain, 120)
     assert "Until then" not in as_text(exact, 120)
     assert plain.loc["mu", "mcse_mean"] == exact.loc["mu", "mcse_mean"]
+
+
+def test_the_note_is_shown_in_a_notebook_too(table: pd.DataFrame) -> None:
+    assert "times as many draws" in table._repr_html_()
+    assert "times as many draws" not in table[["mean"]]._repr_html_()
+
+
+def test_a_transposed_table_prints(table: pd.DataFrame) -> None:
+    assert "plain_mcse_mean" in repr(table.T)
+
+
+def test_means_have_as_many_digits_without_their_errors(table: pd.DataFrame) -> None:
+    few = summary(banana(0), kind="stats")
+    assert list(few.columns) == [name for name in table.columns if name in few.columns]
+    assert all(few._fmt_map[name] == table._fmt_map[name] for name in few.columns)
+
+
+@pytest.mark.parametrize("width", range(60, 140, 4))
+def test_no_interval_is_shown_without_its_upper_end(width: int, table: pd.DataFrame) -> None:
+    head = as_text(table, width).split("alpha")[0]
+    assert head.count("lb") == head.count("ub")
+
+
+def test_notes_name_rows_by_their_labels_and_tell_divergences_and_single_chains() -> None:
+    x = np.random.default_rng(1).normal(size=(4, 60, 3))
+    x[0, :, 1] += 0.35
+    sites = xr.Dataset({"a": (("chain", "draw", "site"), x)}, {"site": ["near", "far", "away"]})
+    sample = sx.Sample(
+        x, -x, variables=sites, verified=True, diverging=np.arange(240).reshape(4, 60) == 7
+    )
+    note = summary(sample, family=sx.Polynomial(1)).attrs["steinax"]
+    assert "R-hat is above 1.01 for a[far]" in note and "ended in a divergence" in note
+    alone = sx.Sample(x[:1], -x[:1], verified=True)
+    assert "R-hat needs several chains" in summary(alone, family=sx.Polynomial(1)).attrs["steinax"]
+
+
+def test_rounding_errors_do_not_make_a_constant_vary() -> None:
+    x = np.random.default_rng(1).normal(size=(4, 250, 1))
+    one = 1.0 + np.sign(x[..., 0]) * 2.0**-53
+    sample = sx.from_arrays(x, -x, variables={"x": x[..., 0], "one": one})
+    note = summary(sample).attrs["steinax"]
+    assert "one" not in note.split() and "1 of 2 is constant" in note

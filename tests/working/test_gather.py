@@ -3,11 +3,12 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from steinax.working import CorruptChunkError, gather
-from steinax.working._gather import default_threads, usable_cores
+from steinax.working._gather import few_threads, usable_cores
 from working.pieces import Logged, assert_same, places
 
 
@@ -94,10 +95,19 @@ def test_the_default_is_the_cores_that_this_process_may_use():
     allowed = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(allowed)})
-        assert default_threads() == 1
+        assert usable_cores() == 1
     finally:
         os.sched_setaffinity(0, allowed)
-    assert default_threads() == usable_cores() == len(allowed)
+    assert usable_cores() == len(allowed)
+
+
+def test_few_draws_are_worked_on_by_one_thread_of_blas_and_many_by_all():
+    with threadpool_limits(3, user_api="blas"):
+        with few_threads(np.zeros((4, 250, 10))):
+            assert _blas_threads() == {1}
+        with few_threads(np.zeros((4, 250_000, 2))):
+            assert _blas_threads() == {3}
+        assert _blas_threads() == {3}
 
 
 def test_no_pieces_and_no_threads():

@@ -47,8 +47,14 @@ def sites_of(
             dims = [*(frame.name for frame in plates), *events]
             sites[name] = Site(kind, np.shape(site["value"]), dims)
 
-    # outside of this scope, data in float64 would be narrowed with a warning
-    widest(lambda: jax.eval_shape(record), np.float64)
+    try:  # outside of this scope, data in float64 would be narrowed with a warning
+        widest(lambda: jax.eval_shape(record), np.float64)
+    except TypeError as error:
+        if "missing" in str(error) and "argument" in str(error):
+            error.add_note(
+                "Give the arguments of the model as model_args=(...) and model_kwargs={...}."
+            )
+        raise
     return sites
 
 

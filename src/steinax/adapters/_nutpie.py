@@ -17,7 +17,7 @@ HOW = """nutpie stores both on request:
 or, from PyMC,
   pm.sample(
       nuts_sampler="nutpie",
-      nuts_sampler_kwargs={"store_gradient": True},
+      nuts={"store_gradient": True},
       idata_kwargs={"include_transformed": True},
   )
 For an existing trace of a PyMC model, from_pymc(model, trace) computes them from the model."""
@@ -50,6 +50,10 @@ def from_nutpie(trace: Any, *, warmup: bool = True) -> Sample:
         sx.estimate("tau", sx.from_nutpie(trace))
     """
     tree = open_tree(trace)
+    if not tree.children and tree.data_vars:
+        raise ValueError(
+            "this is one group of a trace, without the scores: give the whole trace, as nutpie returned it."
+        )
     if not tree.children:
         raise NoDrawsError("the trace is empty: wait until the sampler has written something.")
     if not has_scores(tree):

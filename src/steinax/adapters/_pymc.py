@@ -129,7 +129,7 @@ def from_pymc(
     r"""Create a sample from a PyMC model and any trace of it.
 
     **Free.** If nutpie stored the scores they are read, and the density is not evaluated. It stores them with
-    `pm.sample(nuts_sampler="nutpie", nuts_sampler_kwargs={"store_gradient": True},
+    `pm.sample(nuts_sampler="nutpie", nuts={"store_gradient": True},
     idata_kwargs={"include_transformed": True})`.
 
     **Recomputed.** From any other trace each variable $\theta$ is mapped to the unconstrained space,
@@ -173,6 +173,10 @@ def from_pymc(
             f"the first argument is a {type(model).__name__}, not a PyMC model: give "
             "from_pymc(model, idata), the model first."
         )
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}: use one of {', '.join(map(repr, BACKENDS))}.")
+    if not model.free_RVs:
+        raise ValueError("the model has no variables to sample: give the model of the trace.")
     tree = open_tree(idata)
     if tree.name == "posterior":  # trace.posterior, of which the trace is the parent
         tree = tree.parent or tree

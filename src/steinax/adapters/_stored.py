@@ -38,10 +38,12 @@ def open_tree(source: Any) -> "xarray.DataTree":
     if not isinstance(source, (str, os.PathLike)):
         if hasattr(source, "list_dir") or type(source).__module__.startswith("zarr"):
             return _open(source, "zarr")  # a store that is not a path
-        raise TypeError(
-            f"a {type(source).__name__} is neither a DataTree nor a path: give the result of the sampler, or "
-            "the netCDF file or zarr store it was saved to."
+        hint = (
+            "sample with return_inferencedata=True, the default of PyMC"
+            if type(source).__name__ == "MultiTrace"
+            else "give the result of the sampler, or the netCDF file or zarr store it was saved to"
         )
+        raise TypeError(f"a {type(source).__name__} is neither a DataTree nor a path: {hint}.")
     path = Path(source)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}: check the path.")

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, get_args
 
 import equinox as eqx
 import numpy as np
 
-from .._show import listed
+from .._show import counted, listed
 from .._types import AnyArray, Chains, Points
 from ..chains import HEAVY, HOPELESS, pareto_khat, split_rhat
 from ..data import Sample, check_moves, kish_size
@@ -37,6 +38,10 @@ CHANCE = 0.01  # fraction of a chain's draws that may be near draws of another b
 SHARING = 5  # chains that are searched for copies of one draw
 
 
+DRAWS_FIRST = (
+    "The sampler or the model computed these scores, so look at the draws first: they may be those of an "
+    "approximation such as ADVI, of another model or other data, or of chains that have not converged."
+)
 ADVICE = "check them with sx.audit(sample, log_density=...)."
 
 
@@ -120,17 +125,24 @@ class AuditReport(eqx.Module):
         return "\n".join(["audit failed:", *(f"  {line}" for line in lines)])
 
     def _passed(self) -> str:
-        parts = [f"{self.checked} identities hold"] if self.checked else ["no identities tested"]
+        parts = [f"{self.checked} identities hold"] if self.checked else []
         if self.compared or (self.verified and np.isfinite(self.limit).all()):
             parts.append("the scores agree with the log density")
+        tested = bool(parts)
         if self.divergences is not None:
-            parts.append(f"{self.divergences or 'no'} divergences")
+            parts.append(
+                counted(self.divergences, "divergence") if self.divergences else "no divergences"
+            )
+        if not tested:
+            return ", ".join(["audit: the scores were not tested", *parts])
         return "audit passed: " + ", ".join(parts)
 
     def _unseen(self) -> list[str]:
         """Describe the errors that would go unnoticed, unless the scores are verified."""
-        if self.verified or not self.checked or not np.isfinite(self.limit).all():
+        if self.verified:
             return []
+        if not self.checked or not np.isfinite(self.limit).all():
+            return [ADVICE[:1].upper() + ADVICE[1:]]
         hidden = f"{float(self.limit.max()):.2g}"
         shift = f"errors in the scores that shift a mean by less than {hidden} sd"
         return [f"The audit would not notice {shift}; {ADVICE}"]
@@ -391,6 +403,9 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
             tests = tested([series], sample.dim, sample.weights)
             limit, limit_squares = unlimited, unlimited
             score_finding = None if tests.hold else _in_space(sample, draws, scores)
+    if score_finding is not None and sample.verified:
+        message = f"{score_finding.message} {DRAWS_FIRST}"
+        score_finding = replace(score_finding, message=message)
     problems[:0] = compared if score_finding is None else [*compared, score_finding]
     strength, checked = float(tests.strength.max()), tests.strength.size
     was_compared = log_density is not None or log_densities is not None

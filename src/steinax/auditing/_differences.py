@@ -181,6 +181,11 @@ def _of_many(log_density: Density, points: Points) -> Density:
     def together(x: Points) -> AnyArray:
         return np.asarray(log_density(x), np.float64)
 
+    if not callable(log_density):
+        raise TypeError(
+            f"log_density is of type {type(log_density).__name__}: give the function that was sampled; "
+            "values of it belong to the sample, as Sample(..., log_density=values)."
+        )
     requirement = (
         f"it must take one draw, an array of shape {points[0].shape}, and return one finite number"
     )
@@ -199,8 +204,9 @@ def _of_many(log_density: Density, points: Points) -> Density:
         return together
     cause = outcome if isinstance(outcome, Exception) else None
     raise ValueError(
-        f"log_density gives {outcome!r} for the draw {points[0]}: {requirement}; or take many, (n, dim), and "
-        "return (n,)."
+        f"log_density {'raises' if cause else 'gives'} {outcome!r} for the draw {points[0]}: {requirement}; "
+        "or take many, (n, dim), and return (n,). It takes the columns of sample.draws, as an array, and not "
+        "a dict of parameters."
     ) from cause
 
 

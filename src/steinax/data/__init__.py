@@ -58,6 +58,7 @@ from ._variables import (
     as_dataset as as_dataset,
     element as element,
     in_chains as in_chains,
+    labels as labels,
     shape_of as shape_of,
     vectors_of as vectors_of,
 )

@@ -51,7 +51,7 @@ def as_chains(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
         bad = np.argwhere(~np.isfinite(array))
         chain, draw, column = bad[0]
         raise ValueError(
-            f"{what} hold {len(bad)} values that are not finite, the first at chain {chain}, draw "
+            f"{what} are not finite at {counted(len(bad), 'place')}, the first at chain {chain}, draw "
             f"{draw}, dimension {column}: drop those draws, or find out why the sampler gave them."
         )
     return array

@@ -6,13 +6,11 @@ from ._choice import Candidates
 from ._estimate import estimate, with_audit
 from ._kinks import Crossings as Crossings, crossings as crossings
 from ._predictive import Predictive, predictive
+from ._printed import HEADINGS as HEADINGS, fitted as fitted, no_mean as no_mean
 from ._result import (
     ARRAYS as ARRAYS,
-    HEADINGS as HEADINGS,
     Estimate,
-    fitted as fitted,
     from_statistics as from_statistics,
-    no_mean as no_mean,
     same_draws as same_draws,
     same_names as same_names,
 )

@@ -66,6 +66,7 @@ from ..solvers import (
     typical_share,
     unknowns,
 )
+from ..working import few_threads
 from ._blocks import (
     BETTER,
     MemoryPlan,
@@ -504,7 +505,8 @@ def estimate(
     settings = split, penalty, objective, solver, standardise, key, memory
     if getattr(sample, "tried", ()) and not isinstance(f, Integrands):
         return _tried(f, sample, family, audit, *settings)
-    return _from_sample(f, sample, family, audit, *settings)
+    with few_threads(sample.draws):
+        return _from_sample(f, sample, family, audit, *settings)
 
 
 def _tried(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -332,6 +333,11 @@ def _changed(
 
 def _called(given: Any, *names: str) -> Any:
     """Return the value of the first of some methods or properties that a distribution has."""
+    if isinstance(given, np.ndarray | np.generic | jax.Array | float | int):
+        raise TypeError(
+            "the function of `predictive` gives numbers: let it give the conditional distribution of the new "
+            "data, such as scipy.stats.norm(mu, sigma). For the mean of a function use `estimate`."
+        )
     for name in names:
         if hasattr(given, name):
             attribute = getattr(given, name)

@@ -1,7 +1,6 @@
-"""Estimates: the class `Estimate`, its table, storage, and functions of several estimates."""
+"""Estimates: the class `Estimate`, its storage, and functions of several estimates."""
 
-import shutil
-from collections import Counter
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,15 +14,7 @@ import numpy as np
 
 from .._numerics import precision
 from .._show import (
-    FINEST,
-    GAP,
-    bare_table,
-    beside_plain,
-    count,
-    html_table,
     listed,
-    plain_text,
-    shortened,
     some_of,
 )
 from .._types import AnyArray
@@ -41,11 +32,11 @@ from ..citing import references_of
 from ..data import ByName, Integrands, places, shape_of
 from ..solvers import HeldOut, instability
 from ._choice import Candidates
+from ._printed import COLUMNS, html, table
 
 if TYPE_CHECKING:
     import pandas
     import xarray
-    from rich.console import Group
 
 
 _ELSEWHERE = {
@@ -77,128 +68,6 @@ def no_attribute(name: str) -> str:
     """
     hint = f": {_ELSEWHERE[name]}." if name in _ELSEWHERE else ""
     return f"'Estimate' object has no attribute {name!r}{hint}"
-
-
-ROWS = 20  # the most rows of an estimate that are shown
-NAMES = 3  # long names may take 1 / NAMES of the width
-UNVERIFIED = (
-    "Until then a value is shown to the digits of its plain average; .value has all of them."
-)
-MORE = ".chosen and .candidates"
-HEADINGS = ("", "value", "mcse", "plain", "mcse", "worth", "ess", "rhat")
-
-
-def table(estimate: "Estimate") -> str:
-    """Format an estimate as a table that fits the terminal."""
-    width = shutil.get_terminal_size().columns
-    return plain_text(fitted(estimate, width, ROWS), width)
-
-
-def fitted(estimate: "Estimate", width: int, rows: int | None = None, more: str = MORE) -> "Group":
-    """Format an estimate as a table of the columns that fit a width, and notes below it.
-
-    Args:
-        estimate: what to show.
-        width: the width of the terminal, in characters.
-        rows: the most rows to show; all by default.
-        more: where to find all chosen control variates.
-    """
-    from rich.console import Group
-    from rich.text import Text
-
-    cells = cells_of(estimate, rows)
-    names = estimate.names[: len(cells)]
-    room = min(max(map(len, names)), max(width // NAMES, 8))
-    fit = _fitting(cells, width - room)
-    shown = bare_table()
-    shown.add_column("", no_wrap=True, min_width=room, max_width=room)
-    for heading in HEADINGS[1 : fit + 1]:
-        shown.add_column(heading, justify="right", no_wrap=True)
-    for name, row in zip(names, cells, strict=True):
-        shown.add_row(Text(shortened(name, room)), *row[:fit])
-    hidden = HEADINGS[fit + 1 :]
-    below = [f"no room for {', '.join(hidden)}"] if hidden else []
-    return Group(shown, Text("\n".join([*below, *_below(estimate, rows, more)])))
-
-
-def _fitting(cells: Sequence[tuple[str, ...]], room: int) -> int:
-    """Count the columns that fit."""
-    for before, column in enumerate(zip(HEADINGS[1:], *cells, strict=True)):
-        room -= GAP + max(map(len, column))
-        if room < 0:
-            return max(before, 1)
-    return len(HEADINGS) - 1
-
-
-def html(estimate: "Estimate") -> str:
-    """Format an estimate as an HTML table for notebooks."""
-    return html_table(HEADINGS, _rows(estimate), _below(estimate, ROWS))
-
-
-def _rows(estimate: "Estimate") -> list[tuple[str, ...]]:
-    cells = cells_of(estimate, ROWS)
-    return [(name, *row) for name, row in zip(estimate.names, cells, strict=False)]
-
-
-def _below(estimate: "Estimate", rows: int | None, more: str = MORE) -> list[str]:
-    """List the notes below a table: hidden rows, method, audit, and why an error is missing."""
-    lines = _chosen(estimate, more)
-    if rows is not None and len(estimate.names) > rows:
-        lines.insert(0, f"... and {len(estimate.names) - rows} more: estimate[name] has each")
-    if estimate.audit is not None:
-        lines.extend(repr(estimate.audit).split("\n"))
-    if _is_unverified(estimate) and np.any(estimate.mcse < estimate.plain_mcse):
-        lines.append(UNVERIFIED)
-    if estimate.heavy:
-        lines.append(no_mean(estimate.heavy))
-    if estimate.reason is not None:
-        lines.append(f"no standard error: {estimate.reason}")
-    return lines
-
-
-def no_mean(names: Sequence[str]) -> str:
-    """Return the warning that the means of some integrands may not exist, with an alternative."""
-    return (
-        f"{listed(names)}: the draws have a heavy tail (Pareto k-hat above 0.7) and the mean may not "
-        "exist; ask for the median or another quantile, "
-        "sx.weigh(sample, sx.Polynomial(2)).quantile(name, 0.5)"
-    )
-
-
-def _chosen(estimate: "Estimate", more: str) -> list[str]:
-    """Describe the control variate chosen for most integrands, and how many others there are."""
-    (most, served), *others = Counter(estimate.chosen).most_common()
-    if not others:
-        return [f"{most}, {estimate.note}"]
-    if served == 1:
-        return [f"chosen for each by itself: see {more}", estimate.note]
-    also = "one other" if len(others) == 1 else f"{len(others)} others"
-    return [
-        f"{served} of {len(estimate)} by {most}, and {also}: see {more}",
-        estimate.note,
-    ]
-
-
-_COLUMNS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat")
-
-
-def cells_of(estimate: "Estimate", rows: int | None = None) -> list[tuple[str, ...]]:
-    """Format the numbers of the first rows; all rows by default."""
-    columns = (np.atleast_1d(getattr(estimate, name))[:rows] for name in _COLUMNS)
-    finest = 1.0 if _is_unverified(estimate) else FINEST
-    return [
-        (*beside_plain(*numbers, finest=finest), *_of_chains(ess, rhat))
-        for *numbers, ess, rhat in (map(float, row) for row in zip(*columns, strict=True))
-    ]
-
-
-def _is_unverified(estimate: "Estimate") -> bool:
-    """Return whether there was an audit, but the scores are not verified beyond what it can detect."""
-    return estimate.audit is not None and not estimate.audit.verified
-
-
-def _of_chains(ess: float, rhat: float) -> tuple[str, str]:
-    return count(ess), f"{rhat:.3f}" if np.isfinite(rhat) else "-"  # undefined for one chain
 
 
 AXIS = "integrand"
@@ -283,6 +152,14 @@ def covariance(error: AnyArray, batches: AnyArray) -> np.ndarray:
     return correlation(np.reshape(batches, (-1, len(error)))) * np.outer(error, error)
 
 
+def _called(h: Callable, names: tuple[str, ...], mean: Callable[[str], Any]) -> Any:
+    """Call a function of the expectations: of all by name, or of those that its arguments are named after."""
+    asked = {name: mean(name) for name in inspect.signature(h).parameters}
+    if len(asked) > 1 and all(value is not None for value in asked.values()):
+        return h(**asked)
+    return h(ByName({}, names, mean))
+
+
 def _derive(
     h: Callable, names: tuple[str, ...], mean: np.ndarray, spread: np.ndarray
 ) -> tuple[float, float, np.ndarray]:
@@ -296,7 +173,13 @@ def _derive(
             rows = places(name, names)
             return v[np.array(rows)].reshape(shape_of([names[i] for i in rows])) if rows else None
 
-        value = jnp.asarray(h(ByName({}, names, mean)), v.dtype)
+        try:
+            value = jnp.asarray(_called(h, names, mean), v.dtype)
+        except jax.errors.TracerArrayConversionError as error:
+            raise ValueError(
+                "a function of the expectations is not made of jax operations, so its error cannot be "
+                "computed: write it with jax.numpy, such as jnp.exp for np.exp."
+            ) from error
         if value.ndim:
             raise ValueError(
                 f"a function of the expectations gives an array of shape {value.shape}: let each "
@@ -416,7 +299,8 @@ class Estimate(eqx.Module):
         Args:
             functions: functions by name, or one function, made of jax operations. Each takes the
                 expectations by the names of the integrands, or of a vector: `mean["theta[0]"]` is a
-                number and `mean["theta"]` an array.
+                number and `mean["theta"]` an array. With several arguments, these are the names:
+                `lambda mu, tau: mu / tau`.
 
         >>> import numpy as np, steinax as sx
         >>> x = 2 + np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -433,7 +317,9 @@ class Estimate(eqx.Module):
         plain_bent = [name for name, e in zip(functions, plain.mcse, strict=True) if np.isnan(e)]
         of = bent or [f"the plain average of {listed(plain_bent)}"] * bool(plain_bent)
         why = f"{', '.join(of)} is too far from linear within the errors" if of else None
-        chosen = (f"from {', '.join(sorted(set(self.chosen)))}",) * len(functions)
+        used = sorted(set(self.chosen))
+        source = ", ".join(used) if len(used) <= 2 else f"{len(used)} control variates"
+        chosen = (f"from {source}",) * len(functions)
         result = from_statistics(
             better, plain, tuple(functions), chosen, self.note, reason=why or self.reason
         )
@@ -465,7 +351,7 @@ class Estimate(eqx.Module):
         """
         import pandas
 
-        columns = {name: np.atleast_1d(getattr(self, name)) for name in _COLUMNS}
+        columns = {name: np.atleast_1d(getattr(self, name)) for name in COLUMNS}
         return pandas.DataFrame(columns, index=list(self.names))
 
     @staticmethod

@@ -7,6 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
+from .._show import counted
 from .._types import AnyArray
 from ..data import Integrands, Sample
 from ..solvers import CrossFitted, HeldOut
@@ -404,7 +405,7 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
         choice = with_kinks(choice, which, sensitive)
     held, plain = choice.held, choice.mixture[0] == 1
     straight = ", a funnel straightened" if draws.straightened else ""
-    tried = f"chosen among {len(choice.candidates)} candidates"
+    tried = f"chosen among {counted(len(choice.candidates), 'candidate')}"
     thinned = (
         "" if draws.size == wanted.size else f", with {draws.size - sample.size} training points"
     )

@@ -27,6 +27,7 @@ from ..solvers import (
     typical_share,
     with_training,
 )
+from ..working import few_threads
 
 
 class AbstractSplit(eqx.Module):
@@ -300,7 +301,7 @@ def cross_validate(
     wanted, candidates = integrands(f, sample), tuple(product(several, tried))
     solver, split = Auto() if solver is None else solver, CrossFit(folds)
     left = []
-    with precision(sample.dtype), progress("cross-validating"):
+    with precision(sample.dtype), few_threads(sample.draws), progress("cross-validating"):
         for family, penalty in candidates:
             own = solver.penalty if penalty is None else penalty
             problem, _ = prepare(wanted, sample, family, own, objective, standardise)

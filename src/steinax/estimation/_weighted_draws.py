@@ -20,6 +20,7 @@ from ..data import Integrands, IntegrandSpec, Sample, Stream, integrands, space_
 from ..families import AbstractFamily, AbstractLinearFamily
 from ..objectives import AbstractPenalty
 from ..solvers import CrossFitted, Exact, prepare, random_key
+from ..working import few_threads
 from ._blocks import no_integrands
 from ._estimate import noted, with_audit
 from ._kinks import continuous, crossings, densities
@@ -610,7 +611,7 @@ def weigh(
     sample = sample.with_training()
     report, family = audited(sample, audit), family or space_family(sample)
     dtype = np.float64 if family is None else sample.dtype  # the search uses float64
-    with precision(dtype), progress("weighing draws"):
+    with precision(dtype), few_threads(sample.draws), progress("weighing draws"):
         if family is None:
             wanted = _integrands_for_choice(f, sample)
             ess = chain_statistics(linearised(wanted.values, sample.weights)).ess

@@ -19,6 +19,7 @@ from ._style import (
     height_of,
     name_rows,
     one_axes,
+    refuse_others,
 )
 
 SHOWN = 25  # most candidates drawn: the best ones, those in use, and plain Monte Carlo
@@ -145,6 +146,7 @@ def plot_worth(
     'log'
     >>> plt.close()
     """
+    refuse_others(estimate)
     rows = range(len(estimate)) if names is None else chosen_rows(estimate.names, names)
     worth = np.atleast_1d(estimate.worth).astype(float)[list(rows)]
     labels = [estimate.names[i] for i in rows]

@@ -130,11 +130,10 @@ def plot_audit(
     r"""Plot the Stein moments of a sample as a matrix, to check its scores.
 
     With standardised draws $y$ and their scores $s$, correct scores give $E[s_j] = 0$, the top row,
-    and $E[y_i s_j] + 1_{i = j} = 0$, the matrix. Colours are deviations in units of the limit of
-    the audit: beyond 1, marked on the scale, an identity fails, and its cell has a frame. Numbers are
-    deviations in standard errors. A wrong sign shows on the diagonal, swapped columns next to it,
-    a missing Jacobian in the top row. The title is the verdict of `audit`, which also tests pairs of
-    whitened draws and bounded functions.
+    and $E[y_i s_j] + 1_{i = j} = 0$, the matrix. Colours and numbers are deviations in units of what
+    the audit allows: beyond 1 an identity fails, and its cell has a frame. A wrong sign shows on the
+    diagonal, swapped columns next to it, a missing Jacobian in the top row. The title is the verdict of
+    `audit`, which also tests pairs of whitened draws and bounded functions.
 
     Args:
         sample: draws and scores.
@@ -164,8 +163,7 @@ def plot_audit(
     image = ax.imshow(
         signed, cmap="PuOr", vmin=-STRONGEST, vmax=STRONGEST, aspect="auto", rasterized=True
     )
-    errors = (moments.deviation / moments.error).reshape(shape)
-    _mark(ax, signed, errors)
+    _mark(ax, signed)
     _name_cells(ax, [short_name(sample.names[i], 22) for i in columns])
     _scale(ax, image)
     more = f"; {count} of {sample.dim} dimensions" if count < sample.dim else ""
@@ -205,14 +203,14 @@ def _columns(
     return sorted(np.argsort(-np.nan_to_num(strength, nan=np.inf))[:DIMENSIONS].tolist())
 
 
-def _mark(ax: Axes, signed: np.ndarray, errors: np.ndarray) -> None:
-    """Frame the cells that fail, and write deviations in standard errors where there is room."""
+def _mark(ax: Axes, signed: np.ndarray) -> None:
+    """Frame the cells that fail, and write the deviations where there is room."""
     failing = ~(np.abs(signed) <= 1.0)
     for i, j in np.argwhere(failing):
         frame = {"fill": False, "edgecolor": INK, "linewidth": 1.6}
         ax.add_patch(_rectangle(j - 0.46, i - 0.46, 0.92, **frame))
     if signed.shape[1] <= WRITTEN:
-        for (i, j), value in np.ndenumerate(errors):
+        for (i, j), value in np.ndenumerate(signed):
             ink = "white" if abs(signed[i, j]) > 1.4 else INK
             text = f"{round(value, 1) + 0.0:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
             ax.text(j, i, text, ha="center", va="center", fontsize=FONT - 1.5, color=ink)
@@ -239,9 +237,9 @@ def _scale(ax: Axes, image: object) -> None:
     bar = ax.figure.colorbar(image, ax=ax, extend="both", pad=0.02)  # type: ignore[arg-type]
     bar.ax.axhline(1.0, color=INK, linewidth=1.6)
     bar.ax.axhline(-1.0, color=INK, linewidth=1.6)
-    bar.set_ticks([-2, -1, 0, 1, 2], labels=["-2", "-1, the limit", "0", "1, the limit", "2"])
+    bar.set_ticks([-2, -1, 0, 1, 2], labels=["-2", "-1", "0", "1", "2"])
     bar.ax.tick_params(labelsize=FONT)
-    bar.set_label("deviation, in units of the limit", fontsize=FONT)
+    bar.set_label("deviation, as a multiple of the allowed one", fontsize=FONT)
 
 
 def _verdict(report: AuditReport) -> str:

@@ -20,6 +20,7 @@ from ._style import (
     literal,
     name_rows,
     one_axes,
+    refuse_others,
 )
 
 APART = 0.17  # distance of the plain and the controlled interval from the middle of the row
@@ -121,6 +122,8 @@ def _chosen(
     estimate: Estimate | Mapping[str, Estimate], names: Sequence[str] | None
 ) -> tuple[dict[str, Estimate], int]:
     """Select the integrands to draw of each estimate, and count those of the first that are not drawn."""
+    if not isinstance(estimate, Mapping):
+        refuse_others(estimate)
     given = {"controlled": estimate} if isinstance(estimate, Estimate) else dict(estimate)
     if not 1 <= len(given) <= len(COLOURS) or not all(
         isinstance(e, Estimate) for e in given.values()

@@ -8,6 +8,7 @@ import numpy as np
 from .._require import require
 from .._show import shortened as cut, some_of
 from ..data import places
+from ..estimation import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,3 +167,11 @@ __all__ = [
     "short_name",
     "two_axes",
 ]
+
+
+def refuse_others(estimate: object) -> None:
+    """Refuse what is not an estimate, such as a sample or the table of a summary."""
+    if not isinstance(estimate, Estimate):
+        raise TypeError(
+            f"a plot of type {type(estimate).__name__}: give the result of steinax.estimate."
+        )

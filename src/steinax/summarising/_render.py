@@ -76,7 +76,9 @@ def _by_error(number: float, error: float, digits: int | str) -> str:
     places = get_decimal_places_from_se(error)
     if places < 0:
         return f"{number:.2e}"
-    return _general(round(number, places))
+    number = round(number, places)
+    figures = places + len(str(abs(int(number)))) - (abs(number) < 1)
+    return f"{number:.{places}f}" if number and figures <= MOST else _general(number)
 
 
 def _rounded(number: float, digits: int | str) -> str:
@@ -157,6 +159,13 @@ def as_text(frame: "pandas.DataFrame", width: int, rows: int | None = None) -> s
     return plain_text(render(frame, width, rows=rows), width)
 
 
+def as_html(table: str, note: str) -> str:
+    """Put the note below a table in HTML, for a notebook."""
+    from html import escape
+
+    return f'{table}<div style="white-space: pre-wrap">{escape(note)}</div>' if note else table
+
+
 def _fitting(frame: "pandas.DataFrame", cells: dict, width: int) -> tuple[list[str], list[str]]:
     """Choose the columns that fit, in display order, and list those that do not."""
     remaining = width - _name_width(frame, width)
@@ -167,8 +176,19 @@ def _fitting(frame: "pandas.DataFrame", cells: dict, width: int) -> tuple[list[s
             break
         remaining -= needed
         shown.append(column)
+    if shown and shown[-1].endswith("_lb"):  # half of an interval says little
+        shown.pop()
     order = sorted(shown, key=lambda column: _position(column, ORDER))
     return order, [column for column in frame.columns if column not in shown]
+
+
+def is_summary(frame: "pandas.DataFrame") -> bool:
+    """Whether every column is one of a summary; those of a transposed one are not."""
+    suffixes = (str(column).rpartition("_")[2] for column in frame.columns)
+    return all(
+        column in ORDER or suffix in ORDER
+        for column, suffix in zip(frame.columns, suffixes, strict=True)
+    )
 
 
 def _position(column: str, order: tuple[str, ...]) -> int:
@@ -218,17 +238,24 @@ FORMATS = get_args(Format.__value__)
 
 
 def output(
-    table: "xarray.Dataset", fmt: str, round_to: int | str | None
+    table: "xarray.Dataset", kept: list[str], fmt: str, round_to: int | str | None
 ) -> "pandas.DataFrame | xarray.Dataset | rich.table.Table":
     """Convert a Dataset with a dimension `summary` to the requested format, rounded if asked to.
 
     Showing as many digits as the errors support is done by the wide formats only.
+
+    Args:
+        table: all statistics.
+        kept: those to show; the others may be errors that determine digits.
+        fmt: the format.
+        round_to: as in `summary`.
     """
     from arviz_base import dataset_to_dataframe, rcParams
 
     automatic = round_to == "auto"
     digits = rcParams["stats.round_to"] if round_to is None else round_to
     exact = automatic or digits in ("none", "None")
+    whole, table = table, table.sel(summary=kept)
     if fmt == "xarray":
         return table if exact else _rounded_dataset(table, digits)
     if fmt == "long":
@@ -237,26 +264,24 @@ def output(
         frame = frame if exact else _rounded_frame(frame, digits, list(table.data_vars))
         frame.attrs.update(table.attrs)
         return frame
-    frame = dataset_to_dataframe(table, sample_dims=["summary"]).T
+    frame = dataset_to_dataframe(whole, sample_dims=["summary"]).T
+    frame.attrs.update(table.attrs)
     if not exact:
         frame = _rounded_frame(frame, digits, list(frame.columns))
-    frame.attrs.update(table.attrs)
-    return _as_frame(frame, automatic, fmt)
+    return _as_frame(frame, kept, automatic, fmt)
 
 
 def _as_frame(
-    frame: "pandas.DataFrame", automatic: bool, fmt: str
+    frame: "pandas.DataFrame", kept: list[str], automatic: bool, fmt: str
 ) -> "pandas.DataFrame | rich.table.Table":
-    if fmt == "rich":
-        return render(frame)
-    if not automatic:
-        return frame
-
     from .frame import SummaryFrame
 
-    printed = SummaryFrame(frame, fmt_map=formatted(frame))
+    cells = {column: texts for column, texts in formatted(frame).items() if column in kept}
+    printed = SummaryFrame(frame[kept], fmt_map=cells)
     printed.attrs.update(frame.attrs)
-    return printed
+    if fmt == "rich":
+        return render(printed)
+    return printed if automatic else frame.loc[:, kept]
 
 
 def _rounded_dataset(table: "xarray.Dataset", digits: Any) -> "xarray.Dataset":

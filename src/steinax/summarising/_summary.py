@@ -17,9 +17,9 @@ from ..data import (
     Integrands,
     Sample,
     as_dataset,
-    element,
     has_families,
     kept_training,
+    labels,
     refuse_weights,
     training_note,
 )
@@ -79,7 +79,11 @@ def parameters(
         dataset = dataset.azstats.filter_vars(var_names, filter_vars).ds
     except KeyError as error:
         known = ", ".join(map(str, list(dataset)[:10]))
-        raise KeyError(f"{error.args[0]}: there are {known}. Use some of these.") from None
+        unknown = ", ".join(name for name in var_names or () if name.lstrip("~") not in dataset)
+        raise KeyError(
+            f"no variable is called {unknown}: there are {known}. Use some of these; columns of the draws "
+            "that are not variables can be given to estimate."
+        ) from error
     if not dataset.data_vars:
         raise ValueError(
             f"var_names={var_names!r} leaves no variable to summarise: give names of existing variables."
@@ -113,6 +117,7 @@ class Ends:
     mcse: np.ndarray
 
 
+CONSTANT = 1e-13  # range over size below which a parameter is constant but for rounding errors
 FLOOR = 4 * np.finfo(np.float64).eps  # relative rounding error: no smaller error is reported
 
 
@@ -152,7 +157,9 @@ def controlled(
     report, names = audited(sample, mode), wanted.names
     with np.errstate(invalid="ignore"):
         values = np.asarray(wanted.values)
-        usable = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
+        size = np.abs(values).max(axis=(0, 1))
+        varies = np.ptp(values, axis=(0, 1)) > CONSTANT * size
+        usable = np.isfinite(values).all(axis=(0, 1)) & varies
     if not usable.any():
         return replace(plain, audit=report)
     usable_plain = _take(plain, usable)
@@ -387,16 +394,16 @@ def summary(
     of_draws = _arviz(dataset, ci_prob, ci_kind)
     plain = np.concatenate([_flat(of_draws[name], 1) for name in dataset], axis=-1)
     table = dict(zip(of_draws["summary"].values.tolist(), plain, strict=True))
-    names = _names(of_draws)
+    names = tuple(name for each in dataset for name in labels(str(each), dataset[each]))
     training = _on_training(sample, var_names, filter_vars, len(names))
     wanted = Integrands(_values(dataset), names, training)
     better = controlled(wanted, _plain(table, ci_prob), sample, family, audit)
     columns = _columns(table, better)
-    whole = _to_dataset(of_draws, {name: columns[name] for name in columns if _belongs(name, kind)})
+    whole = _to_dataset(of_draws, columns)
     note = "" if training is None else f"\n{training_note(sample).capitalize()}."
     whole.attrs["steinax"] = _note(names, columns, better) + note
     whole.attrs[VERIFIED] = int(better.audit is None or better.audit.verified)
-    return output(whole, fmt, round_to)
+    return output(whole, [name for name in columns if _belongs(name, kind)], fmt, round_to)
 
 
 def _values(dataset: "xarray.Dataset") -> np.ndarray:
@@ -456,15 +463,6 @@ def _flat(array: "xarray.DataArray", axes: int) -> np.ndarray:
     return values.reshape(*values.shape[:axes], -1)
 
 
-def _names(of_draws: "xarray.Dataset") -> tuple[str, ...]:
-    """List the names of the parameters, one for each element."""
-    return tuple(
-        element(str(name), index)
-        for name, array in of_draws.data_vars.items()
-        for index in np.ndindex(*array.transpose("summary", ...).shape[1:])
-    )
-
-
 def _plain(table: dict[str, np.ndarray], prob: float | None) -> SummaryMoments:
     from arviz_base import rcParams
 
@@ -511,21 +509,25 @@ def _to_dataset(of_draws: "xarray.Dataset", columns: dict[str, np.ndarray]) -> "
 def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: SummaryMoments) -> str:
     """Write the note below the table: what was gained, what limits it, and what to do."""
     worth, r_hat = columns["worth"], columns["r_hat"]
-    usable = np.isfinite(worth)
-    lines = []
-    if better.controlled and usable.any():
+    varies = columns["plain_sd"] > CONSTANT * np.abs(columns["plain_mean"])
+    usable = np.isfinite(worth) & varies
+    lines, audit = [], better.audit
+    if better.controlled and usable.any() and (audit is None or audit.passed):
         lines.append(_describe_gain(names, np.where(usable, worth, np.nan)))
-        lines.append(_advice(names, worth, r_hat))
+        lines.append(_advice(names, np.where(usable, worth, np.nan), r_hat))
     constant = len(worth) - better.controlled
     if constant:
         lines.append(
-            f"{constant} of {len(worth)} are constant or not finite: their rows are those of ArviZ."
+            f"{constant} of {len(worth)} {'is' if constant == 1 else 'are'} constant or not finite, with the "
+            "numbers of ArviZ."
         )
     if better.heavy:
         lines.append(no_mean(better.heavy))
-    if better.audit is not None and not (better.audit.passed and better.audit.verified):
-        lines.append(repr(better.audit))
-        if not better.audit.verified:
+    if audit is not None and audit.passed and audit.verified:
+        lines += [found.message for found in audit.problems if found.kind == "divergences"]
+    elif audit is not None:
+        lines.append(repr(audit))
+        if not audit.verified:
             lines.append("Until then means and sds are shown to the digits of the plain ones.")
     return "\n".join(lines)
 
@@ -538,7 +540,8 @@ def _describe_gain(names: tuple[str, ...], worth: np.ndarray) -> str:
             "These means are as accurate as plain ones of more than a billion times as many draws."
         )
     sentence = (
-        f"These means are as accurate as plain ones of {gain_text(median)} times as many draws"
+        f"These means are as accurate as plain ones of {gain_text(median).replace('>', 'more than ')} "
+        "times as many draws"
     )
     if np.isfinite(worth).sum() == 1:
         return f"{sentence}."
@@ -548,16 +551,24 @@ def _describe_gain(names: tuple[str, ...], worth: np.ndarray) -> str:
 def _advice(names: tuple[str, ...], worth: np.ndarray, r_hat: np.ndarray) -> str:
     """Describe what limits the errors, and what to do about it."""
     mixed = ~(r_hat > SUSPECT)
+    if np.isnan(r_hat).all():
+        return (
+            "R-hat needs several chains: run four, or nothing shows whether a chain has converged."
+        )
     if not mixed.all():
         worst = _first_of(names, ~mixed, -r_hat)
         return f"R-hat is above {SUSPECT} for {worst}: run the chains longer before you trust any error."
     poor = worth < LITTLE
     if not poor.any():
-        return "Every mean gained: nothing else needs to be done."
-    if poor.all():
-        return "The control variates gain little here: only more draws make these means better."
+        return "Every mean gained."
+    if poor[np.isfinite(worth)].all():
+        return (
+            "The control variates gain little here: only more draws make these means more accurate."
+        )
     which = _first_of(names, poor, worth)
-    return f"Less than {LITTLE:g} times for {which}: only more draws make these means better."
+    return (
+        f"Less than {LITTLE:g} times for {which}: only more draws make these means more accurate."
+    )
 
 
 def _first_of(names: tuple[str, ...], which: np.ndarray, order: np.ndarray) -> str:

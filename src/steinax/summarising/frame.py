@@ -4,7 +4,7 @@ import shutil
 
 from arviz_stats.summary import SummaryDataFrame
 
-from ._render import as_text
+from ._render import as_html, as_text, is_summary
 
 ROWS = 60  # most rows that are printed, as in pandas
 
@@ -20,9 +20,17 @@ class SummaryFrame(SummaryDataFrame):
         return SummaryFrame
 
     def __repr__(self) -> str:
-        cells = self._fmt_map
-        if not cells or set(self.columns) != set(cells) or self.empty:
-            return super().__repr__()
-        if not set(self.index) <= set(cells[self.columns[0]]):
+        if not self._is_whole():
             return super().__repr__()
         return as_text(self, shutil.get_terminal_size().columns, ROWS)
+
+    def _repr_html_(self) -> str:
+        html = super()._repr_html_() or ""
+        return as_html(html, self.attrs.get("steinax", "")) if self._is_whole() else html
+
+    def _is_whole(self) -> bool:
+        """Whether columns are those of a summary, and not its rows or others."""
+        cells = self._fmt_map
+        if not cells or set(self.columns) != set(cells) or self.empty or not is_summary(self):
+            return False
+        return set(self.index) <= set(cells[self.columns[0]])
