@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from ._types import AnyArray, PyTree
 
 TINY = 8 * float(np.finfo(np.float64).eps)
+RAISED = 1000 * TINY  # if that is too little
 
 
 def namespace(*arrays: object) -> Any:
@@ -99,13 +100,24 @@ def inverse_triangular(factor: AnyArray) -> AnyArray:
 def whitening(gram: AnyArray) -> AnyArray:
     r"""Compute $T$ with $T^\top G T = 1$: an inverse triangular factor, with a small floor on the diagonal.
 
+    Rounding errors of $G$ may make it less than positive definite; then the floor is raised.
+
     >>> whitening(np.array([[4.0]])).round(6).tolist()
     [[0.5]]
     """
     xp = namespace(gram)
-    floor = TINY * xp.linalg.trace(gram)
-    eye = xp.eye(gram.shape[-1], dtype=gram.dtype)
-    return inverse_triangular(cholesky(gram + floor * eye)).T
+    scaled_eye = xp.linalg.trace(gram) * xp.eye(gram.shape[-1], dtype=gram.dtype)
+
+    def raised() -> AnyArray:
+        return cholesky(gram + RAISED * scaled_eye)
+
+    factor = cholesky(gram + TINY * scaled_eye)
+    is_factor = xp.isfinite(factor[-1, -1])
+    if isinstance(factor, jax.Array):
+        factor = jax.lax.cond(is_factor, lambda: factor, raised)
+    elif not is_factor:
+        factor = raised()
+    return inverse_triangular(factor).T
 
 
 def precision(dtype: DTypeLike) -> AbstractContextManager[Any]:

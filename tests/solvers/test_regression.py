@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import steinax as sx
-from steinax._numerics import precision
+from steinax._numerics import precision, whitening
 from steinax.estimation._blocks import no_integrands
 from steinax.solvers import Exact, Regression, prepare, typical_share
 
@@ -309,3 +309,15 @@ class TestTypicalShare:
     def test_there_is_none_without_training_points(self) -> None:
         assert typical_share(self.X, None) is None
         assert typical_share(self.X, np.ones(600, bool)) is None
+
+
+@pytest.mark.parametrize("namespace", [np, jnp], ids=["NumPy", "jax"])
+@pytest.mark.parametrize("least", [1e-3, 0.0, -3e-15], ids=["regular", "singular", "rounded"])
+def test_rounding_errors_of_a_gram_matrix_do_not_spoil_its_factor(namespace, least: float) -> None:
+    """A kernel matrix of 1,000 draws may have an eigenvalue of minus 3e-15 times its trace."""
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(100, 100)))[0]
+    eigenvalues = np.geomspace(1e-3, 1.0, 99)
+    gram = (basis * np.r_[least, eigenvalues / eigenvalues.sum()]) @ basis.T
+    with precision(np.float64):
+        turn = np.asarray(whitening(namespace.asarray((gram + gram.T) / 2)))
+    np.testing.assert_allclose(np.linalg.eigvalsh(turn.T @ gram @ turn)[1:], 1.0, rtol=1e-6)
