@@ -162,6 +162,6 @@ def _checked(checks: dict[str, Any]) -> Iterator[Claim]:
         "the audit passes, and the means of our chain and of the seven given ones are exact within "
         f"{ALLOWED:g} standard errors",
         bool(checks["audit"] and max(ours, given) < ALLOWED),
-        f"{checks['audit_text']}; at most {ours:.1f} and {given:.1f} standard errors",
+        f"{checks['audit_text'].splitlines()[0]}; at most {ours:.1f} and {given:.1f} standard errors",
         at_any_size=True,
     )
