@@ -141,6 +141,20 @@ def test_a_file_of_no_known_kind_is_refused(tmp_path: Path) -> None:
         sx.save(tmp_path / "draws.csv", sx.Sample(X, -X))
 
 
+def test_what_is_no_sample_and_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    code = (  # types are checked by beartype here, and not for a user
+        "import numpy as np, steinax as sx; x = np.random.normal(size=(4, 50, 1))\n"
+        "try: sx.save('g.nc', sx.fit('x[0]', sx.Sample(x, -x), sx.Polynomial(1)))\n"
+        "except TypeError as error: print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "this is a ControlVariate: it has a method of its own, .save(path)" in run.stdout
+    sx.save(tmp_path / "draws.nc", sx.Sample(X, -X))
+    (tmp_path / "part.nc").write_bytes((tmp_path / "draws.nc").read_bytes()[:2000])
+    with pytest.raises(OSError, match=r"part\.nc cannot be read as netCDF"):
+        sx.from_arviz(tmp_path / "part.nc")
+
+
 def test_missing_packages_are_named(tmp_path: Path) -> None:
     (tmp_path / "draws.nc").touch()
     code = (

@@ -99,6 +99,11 @@ def save(
     """
     if isinstance(path, Sample):
         raise TypeError("the path comes first, and then the sample: save(path, sample).")
+    if not isinstance(sample, Sample):
+        hint = ": it has a method of its own, .save(path)" if hasattr(sample, "save") else ""
+        raise TypeError(
+            f"save writes a Sample, and this is a {type(sample).__name__}{hint or ': give a Sample'}."
+        )
     path = Path(path)
     if path.suffix not in (".nc", ".netcdf", ".h5", ".hdf5", ".zarr"):
         raise ValueError(

@@ -41,3 +41,20 @@ def test_divergences_and_names_are_kept() -> None:
     sample = sx.from_arrays(X, -X, ["a", "b"], diverging=np.zeros((4, 100), bool))
     assert sample.names == ("a", "b")
     assert sample.diverging is not None
+
+
+def test_axes_of_variables_have_names_and_labels() -> None:
+    sample = sx.from_arrays(
+        *(X, -X),
+        variables={"theta": THETA},
+        dims={"theta": ["site"]},
+        coords={"site": ["near", "far"]},
+    )
+    assert sx.data.integrands("theta", sample).names == ("theta[near]", "theta[far]")
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(ValueError, match=r"'tau' has shape \(100,\): give each variable as"):
+        sx.from_arrays(X, -X, variables={"theta": THETA, "tau": THETA[0, :, 0]})
+    with pytest.raises(ValueError, match="2 names for 2 dimensions, 'a' more than once"):
+        sx.from_arrays(X, -X, ["a", "a"])

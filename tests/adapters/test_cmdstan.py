@@ -94,6 +94,12 @@ def test_variables_are_what_arviz_reads(run: Run, sample: sx.Sample) -> None:
         sx.from_cmdstan(fit)
 
 
+def test_other_files_are_no_output_of_cmdstan(tmp_path: Path) -> None:
+    (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="holds no output of CmdStan"):
+        sx.from_cmdstan(tmp_path)
+
+
 def test_reads_a_fit_of_cmdstanpy(run: Run, sample: sx.Sample) -> None:
     from cmdstanpy import CmdStanMCMC
     from cmdstanpy.cmdstan_args import CmdStanArgs, SamplerArgs

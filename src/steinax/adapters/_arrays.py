@@ -29,6 +29,8 @@ def from_arrays(
     names: Sequence[str] | None = None,
     *,
     variables: Any = None,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, Any] | None = None,
     diverging: ArrayLike | None = None,
     log_density: ArrayLike | None = None,
 ) -> Sample:
@@ -41,6 +43,8 @@ def from_arrays(
         names: one per column of the draws; `x[0]`, `x[1]`, ... when not given.
         variables: quantities to request by name, each (chain, draw, ...): a dict of arrays, a
             Dataset, or a DataTree with a group `posterior`.
+        dims: of a dict of arrays, the names of their axes after (chain, draw): `{"theta": ["school"]}`.
+        coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
         diverging: which draws ended in a divergence, (chain, draw).
         log_density: $\log \pi(x_i)$ up to a constant, (chain, draw), for the audit.
 
@@ -53,13 +57,17 @@ def from_arrays(
     ('tau',)
     """
     if isinstance(variables, Mapping) and not hasattr(variables, "subtree"):
-        variables = _labelled(variables)
+        variables = _labelled(variables, dims, coords)
     return Sample(
         draws, scores, names, diverging=diverging, variables=variables, log_density=log_density
     )
 
 
-def _labelled(arrays: Mapping[str, Any]) -> Any:
+def _labelled(
+    arrays: Mapping[str, Any],
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+) -> Any:
     """Convert arrays (chain, draw, ...) to a Dataset; labelled arrays keep their labels."""
     import xarray
     from arviz_base import dict_to_dataset
@@ -70,7 +78,17 @@ def _labelled(arrays: Mapping[str, Any]) -> Any:
         name: array for name, array in arrays.items() if isinstance(array, xarray.DataArray)
     }
     plain = {name: array for name, array in arrays.items() if name not in labelled}
-    unlabelled = dict_to_dataset(plain, sample_dims=list(AXES)) if plain else xarray.Dataset()
+    flat = [name for name, array in plain.items() if np.ndim(array) < 2]
+    if flat:
+        raise ValueError(
+            f"the variable {flat[0]!r} has shape {np.shape(plain[flat[0]])}: give each variable as (chain, "
+            "draw, ...)."
+        )
+    unlabelled = (
+        dict_to_dataset(plain, sample_dims=list(AXES), dims=dims, coords=coords)
+        if plain
+        else xarray.Dataset()
+    )
     if not labelled:
         return unlabelled
     combined = xarray.Dataset({name: in_chains(array, name) for name, array in labelled.items()})

@@ -244,6 +244,10 @@ def from_cmdstan(source: Any, *, warmup: bool = True, partial: bool = False) -> 
     if partial:
         tables = _of_one_length(tables)
     diagnostics, draws = _classify(_without_copies(tables))
+    if not tables:
+        raise ValueError(
+            f"{source} holds no output of CmdStan: give its CSV files, or the folder they are in."
+        )
     if not diagnostics:
         raise ValueError(f"none of the {_count(tables)} holds scores: {SAVE}")
     _expect_one_posterior(diagnostics)
@@ -302,12 +306,12 @@ def _paths(source: Any) -> list[Path]:
         paths = [Path(path) for path in named if path]
     elif isinstance(source, str | os.PathLike):
         paths = _expand(os.fspath(source))
-    elif isinstance(source, Iterable):
+    elif isinstance(source, Iterable) and not hasattr(source, "stan_outputs"):
         paths = [path for item in source for path in _paths(item)]
     else:
         raise TypeError(
             f"a {type(source).__name__} is not a run of CmdStan: give a CmdStanMCMC, or the paths of its CSV "
-            "files."
+            "files. For a fit of PyStan use from_pystan."
         )
     missing = [str(path) for path in paths if not path.is_file()]
     if missing or not paths:

@@ -75,7 +75,10 @@ def _open(source: Any, engine: Any) -> "xarray.DataTree":
     require(engine, extra="files")
     if engine == "zarr":
         return _in_order(xarray.open_datatree(source, engine=engine, consolidated=False))
-    return xarray.open_datatree(source, engine=engine)
+    try:
+        return xarray.open_datatree(source, engine=engine)
+    except OSError as error:
+        raise OSError(f"{source} cannot be read as netCDF: {error}") from error
 
 
 def _in_order(tree: "xarray.DataTree") -> "xarray.DataTree":

@@ -1,6 +1,7 @@
 """Draws of chains with their scores, names, weights and space."""
 
 import abc
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -653,9 +654,11 @@ def as_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
             f"the names {names!r} are not a list of strings: give one string for each column of the "
             'draws, such as names=["mu", "tau"].'
         )
-    if len(names) != dim or len(set(names)) != dim:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if len(names) != dim or twice:
+        which = f", {twice[0]!r} more than once" if twice else ""
         raise ValueError(
-            f"{len(names)} names for {dim} dimensions: give one distinct name for each column of the draws, "
-            "or none at all."
+            f"{len(names)} names for {dim} dimensions{which}: give one distinct name for each column of the "
+            "draws, or none at all."
         )
     return tuple(names)
