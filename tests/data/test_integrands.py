@@ -63,6 +63,17 @@ class TestAccepts:
 class TestRefuses:
     """Every message names what is wrong and what to do next."""
 
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [
+            ("log_likelihood/y", r"pm\.compute_log_likelihood\(trace\)"),
+            ("theta.2", r"Stan's theta\.2 is theta\[1\] here"),
+        ],
+    )
+    def test_an_unknown_name_with_a_hint(self, name: str, hint: str) -> None:
+        with pytest.raises(ValueError, match=hint):
+            sx.data.integrands(name, SAMPLE)
+
     def test_an_unknown_name(self) -> None:
         with pytest.raises(
             ValueError, match=r"no dimension is called 'tau'.*mu, .*Use one of these"

@@ -6,7 +6,16 @@ import numpy as np
 
 from ..data import Sample, element
 from ._stan_names import parse_column
-from ._stored import GROUPS, STATS, has_scores, open_tree, stored_parts, stored_warmup
+from ._stored import (
+    DRAWS,
+    GROUPS,
+    SCORES,
+    STATS,
+    has_scores,
+    open_tree,
+    stored_parts,
+    stored_warmup,
+)
 from ._training import NoDrawsError, as_sample
 
 if TYPE_CHECKING:
@@ -57,7 +66,13 @@ def from_nutpie(trace: Any, *, warmup: bool = True) -> Sample:
     if not tree.children:
         raise NoDrawsError("the trace is empty: wait until the sampler has written something.")
     if not has_scores(tree):
-        raise ValueError(f"this trace does not hold both scores and unconstrained draws. {HOW}")
+        kept = set(tree[STATS].data_vars) if STATS in tree.children else set()
+        missing = [
+            option
+            for option, name in (("store_gradient", SCORES), ("store_unconstrained", DRAWS))
+            if name not in kept
+        ]
+        raise ValueError(f"this trace was stored without {' and '.join(missing)}. {HOW}")
     parts = stored_parts(tree)
     names = _name(parts["names"], parts["draws"], tree)
     own = {**parts, "names": names, "verified": True}

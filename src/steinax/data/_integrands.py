@@ -1,6 +1,7 @@
 """Evaluation of integrands given as names, arrays or functions of the draws."""
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -249,10 +250,20 @@ def _by_name(label: str, name: str, sample: Sample) -> tuple[np.ndarray, list[st
             known for known in sample.names if known.startswith(f"{base}[")
         ] or known_names(sample)
         raise ValueError(
-            f"no variable and no dimension is called {name!r}: the sample has {some_of(available)}. Use one "
-            "of these, or a function of the draw."
+            f"no variable and no dimension is called {name!r}: the sample has {some_of(available)}. "
+            f"{_hint(name)}Use one of these, or a function of the draw."
         )
     return sample.draws[..., columns], [label + sample.names[i][len(name) :] for i in columns]
+
+
+def _hint(name: str) -> str:
+    """What may be meant by a name that is unknown."""
+    if name.startswith("log_likelihood"):
+        return "PyMC adds log likelihoods to a trace by pm.compute_log_likelihood(trace). "
+    if re.fullmatch(r"\w+(\.\d+)+", name):
+        base, *index = name.split(".")
+        return f"Stan's {name} is {element(base, [int(i) - 1 for i in index])} here. "
+    return ""
 
 
 type IntegrandSpec = Integrand | Mapping[str, Integrand] | Iterable[str]
