@@ -70,6 +70,7 @@ class Setting:
         epochs: of stochastic solvers, in batches of 8.
         objective: None for least squares.
         independent: whether the draws are; if not, neighbours are left out together in cross-validation.
+        folds: of cross-validation; by default independent draws are left out one by one.
         reduced: the number of draws, if the pilots are fewer or in fewer dimensions. SGD's rate is then
             chosen on as many.
         expensive: whether a fit takes so long that SGD is tuned on one set of draws instead of two, and that
@@ -82,6 +83,7 @@ class Setting:
     epochs: int = 25
     objective: sx.objectives.AbstractObjective | None = None
     independent: bool = True
+    folds: int | None = None
     reduced: int = 0
     expensive: bool = False
     network: sx.families.AbstractFamily = field(
@@ -147,7 +149,7 @@ def measure_method(
         start = time.process_time()
         value = draws.values.mean(axis=(0, 1))
         return Result(value - draws.truth, time.process_time() - start)
-    call = partial(sx.estimate, draws.wanted, draws.sample)
+    call = partial(sx.estimate, draws.wanted, draws.sample, audit="warn")
     tuning, extra = 0.0, {}
     if method != AUTOMATIC:
         family, penalty, solver = setting.network, None, sx.Stochastic(epochs=setting.epochs)
@@ -218,6 +220,7 @@ def _tuned(
     """The hyper-parameters of a family on a problem, and the CPU seconds that finding them took."""
     given = {key: value for key, value in cell.items() if key not in NO_PROBLEM}
     key = [make.__module__, family, given, repr(setting.split), source()]
+    key += [setting.folds] if setting.folds else []
     fixed = ("length_scale",) if family == TWO_KERNELS else ()
     sets = slice(setting.sets(by_sgd))
 
@@ -245,7 +248,8 @@ def _tuned(
         fixed = ("length_scale", "damping")
     else:
         start, seconds = found(
-            key, lambda pilots: cross_validated(made, pilots, fixed, setting.independent)
+            key,
+            lambda pilots: cross_validated(made, pilots, fixed, setting.independent, setting.folds),
         )
     if not by_sgd:
         return start, seconds

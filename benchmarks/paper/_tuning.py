@@ -50,7 +50,11 @@ class Hyper:
 
 
 def cross_validated(
-    make: Make, pilots: Sequence[Pilot], fixed: Sequence[str] = (), independent: bool = True
+    make: Make,
+    pilots: Sequence[Pilot],
+    fixed: Sequence[str] = (),
+    independent: bool = True,
+    folds: int | None = None,
 ) -> Hyper:
     """The hyper-parameters of least held-out variance of the exact solve, over all pilots and integrands.
 
@@ -62,6 +66,7 @@ def cross_validated(
         pilots: the draws to try them on.
         fixed: the hyper-parameters that keep their default values.
         independent: whether the draws are.
+        folds: another number of folds.
     """
 
     def left(hyper: Hyper) -> float:
@@ -72,7 +77,7 @@ def cross_validated(
                 sample,
                 family,
                 penalties=[hyper.penalties(family)],
-                folds=sample.size if independent else FOLDS,
+                folds=folds or (sample.size if independent else FOLDS),
                 solver=sx.Exact(),
             )
             total += _mean_log(found.left)

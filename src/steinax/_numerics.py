@@ -1,6 +1,7 @@
-"""Triangular factors of NumPy and jax arrays, and the floating-point precision of jax."""
+"""Triangular factors of NumPy and jax arrays, the floating-point precision of jax, and threads of BLAS."""
 
 import gc
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 from numpy.typing import DTypeLike
+from threadpoolctl import threadpool_limits
 
 from ._types import AnyArray, PyTree
 
@@ -226,3 +228,64 @@ def to_numpy(tree: PyTree) -> PyTree:
 def as_leaf(value: float | np.number | AnyArray) -> AnyArray:
     """Convert a hyper-parameter to an array: traced by jit, so a grid of values shares one compilation."""
     return np.asarray(value, dtype=np.float64)
+
+
+class _Limit:
+    """Limit on BLAS threads that the first user sets and the last one removes, in any order of exit."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limits: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._limits = threadpool_limits(1, user_api="blas")
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users = max(0, self._users - 1)
+            if self._users == 0 and self._limits is not None:
+                self._limits.restore_original_limits()
+                self._limits = None
+
+
+_LIMIT = _Limit()  # one per process, like the threads of BLAS
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread in this process.
+
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    _LIMIT.enter()
+    try:
+        yield
+    finally:
+        _LIMIT.leave()
+
+
+SMALL = 2**20  # numbers
+
+
+@contextmanager
+def few_threads(sample: object) -> Iterator[None]:
+    """Limit BLAS to one thread if a sample has few draws: its threads would wait longer than they work.
+
+    On two idle cores a summary of 12 dimensions and 1,200 draws took 2.8 s of CPU time with one thread
+    and 10.6 s with two, and 26 s on busy cores.
+
+    >>> from types import SimpleNamespace
+    >>> with few_threads(SimpleNamespace(draws=np.zeros((4, 250, 10)))):
+    ...     pass
+    """
+    draws = getattr(sample, "draws", None)  # what is no sample is refused inside
+    if draws is None or draws.size > SMALL:
+        yield
+        return
+    with one_blas_thread():
+        yield

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from ._numerics import precision, to_numpy
+from ._numerics import few_threads, precision, to_numpy
 from ._serialise import from_bytes, to_bytes
 from ._show import describe, progress
 from ._types import AnyArray, Key, PyTree
@@ -29,7 +29,6 @@ from .objectives import (
     AbstractPenalty,
 )
 from .solvers import AbstractSolver, Auto, Training, evaluate, prepare
-from .working import few_threads
 
 
 class ControlVariate(eqx.Module):
@@ -150,7 +149,7 @@ def fit(
     wanted = integrands(f, sample)
     with (
         precision(sample.dtype),
-        few_threads(sample.draws),
+        few_threads(sample),
         progress("fitting the control variate"),
     ):
         solver = Auto() if solver is None else solver

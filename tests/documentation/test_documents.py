@@ -39,7 +39,7 @@ SAMPLERS = "tests/stopping/test_samplers.py runs the same samplers"
 NOT_RUN = {
     ("README.md", "with model:"): MODEL,
     ("README.md", "mcmc.warmup("): MODEL,
-    ("README.md", "trace = nutpie.sample("): MODEL,
+    ("README.md", "compiled = nutpie.compile_pymc_model("): MODEL,
     ("README.md", "fit = model.sample("): MODEL,
     ("docs/index.md", "import steinax as sx"): MODEL,
     ("docs/index.md", "$ pip install ."): INSTALLS,

@@ -2,13 +2,15 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from steinax._numerics import few_threads
 from steinax.working import CorruptChunkError, gather
-from steinax.working._gather import few_threads, usable_cores
+from steinax.working._gather import usable_cores
 from working.pieces import Logged, assert_same, places
 
 
@@ -103,9 +105,9 @@ def test_the_default_is_the_cores_that_this_process_may_use():
 
 def test_few_draws_are_worked_on_by_one_thread_of_blas_and_many_by_all():
     with threadpool_limits(3, user_api="blas"):
-        with few_threads(np.zeros((4, 250, 10))):
+        with few_threads(SimpleNamespace(draws=np.zeros((4, 250, 10)))):
             assert _blas_threads() == {1}
-        with few_threads(np.zeros((4, 250_000, 2))):
+        with few_threads(SimpleNamespace(draws=np.zeros((4, 250_000, 2)))):
             assert _blas_threads() == {3}
         assert _blas_threads() == {3}
 

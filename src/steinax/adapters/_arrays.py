@@ -84,10 +84,12 @@ def _labelled(
             f"the variable {flat[0]!r} has shape {np.shape(plain[flat[0]])}: give each variable as (chain, "
             "draw, ...)."
         )
+    labels: Any = {
+        "dims": None if dims is None else {name: list(axes) for name, axes in dims.items()},
+        "coords": None if coords is None else dict(coords),
+    }
     unlabelled = (
-        dict_to_dataset(plain, sample_dims=list(AXES), dims=dims, coords=coords)
-        if plain
-        else xarray.Dataset()
+        dict_to_dataset(plain, sample_dims=list(AXES), **labels) if plain else xarray.Dataset()
     )
     if not labelled:
         return unlabelled

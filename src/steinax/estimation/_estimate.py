@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics import precision
+from .._numerics import few_threads, precision
 from .._show import describe, progress
 from .._types import AnyArray, Key, Values
 from ..auditing import AuditMode, AuditReport, Finding, Means, act_on, audited, critical
@@ -66,7 +66,6 @@ from ..solvers import (
     typical_share,
     unknowns,
 )
-from ..working import few_threads
 from ._blocks import (
     BETTER,
     MemoryPlan,
@@ -505,7 +504,7 @@ def estimate(
     settings = split, penalty, objective, solver, standardise, key, memory
     if getattr(sample, "tried", ()) and not isinstance(f, Integrands):
         return _tried(f, sample, family, audit, *settings)
-    with few_threads(sample.draws):
+    with few_threads(sample):
         return _from_sample(f, sample, family, audit, *settings)
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import equinox as eqx
 import numpy as np
 
-from .._numerics import precision
+from .._numerics import few_threads, precision
 from .._show import bare_table, counted, describe, plain_text, progress
 from .._types import AnyArray, Key
 from ..chains import linearised
@@ -27,7 +27,6 @@ from ..solvers import (
     typical_share,
     with_training,
 )
-from ..working import few_threads
 
 
 class AbstractSplit(eqx.Module):
@@ -301,7 +300,7 @@ def cross_validate(
     wanted, candidates = integrands(f, sample), tuple(product(several, tried))
     solver, split = Auto() if solver is None else solver, CrossFit(folds)
     left = []
-    with precision(sample.dtype), few_threads(sample.draws), progress("cross-validating"):
+    with precision(sample.dtype), few_threads(sample), progress("cross-validating"):
         for family, penalty in candidates:
             own = solver.penalty if penalty is None else penalty
             problem, _ = prepare(wanted, sample, family, own, objective, standardise)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from .._numerics import precision
+from .._numerics import few_threads, precision
 from .._show import counted, describe, progress
 from .._types import AnyArray, Key, Series
 from ..auditing import AuditMode, AuditReport, audited
@@ -20,7 +20,6 @@ from ..data import Integrands, IntegrandSpec, Sample, Stream, integrands, space_
 from ..families import AbstractFamily, AbstractLinearFamily
 from ..objectives import AbstractPenalty
 from ..solvers import CrossFitted, Exact, prepare, random_key
-from ..working import few_threads
 from ._blocks import no_integrands
 from ._estimate import noted, with_audit
 from ._kinks import continuous, crossings, densities
@@ -611,7 +610,7 @@ def weigh(
     sample = sample.with_training()
     report, family = audited(sample, audit), family or space_family(sample)
     dtype = np.float64 if family is None else sample.dtype  # the search uses float64
-    with precision(dtype), few_threads(sample.draws), progress("weighing draws"):
+    with precision(dtype), few_threads(sample), progress("weighing draws"):
         if family is None:
             wanted = _integrands_for_choice(f, sample)
             ess = chain_statistics(linearised(wanted.values, sample.weights)).ess

@@ -10,11 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._numerics import TINY
+from .._numerics import TINY, one_blas_thread
 from .._require import require
 from .._types import AnyArray, Key
 from ..objectives import AbstractPenalty, MeanSquare, NoPenalty
-from ..working import one_blas_thread
 from ._base import AbstractSolver, Problem, Solution, linear_solution
 from ._exact import Term, linear_terms
 

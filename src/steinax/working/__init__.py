@@ -5,7 +5,7 @@ the results in order. Streams and farms of posteriors are built on it.
 """
 
 from ._fingerprint import fingerprint as fingerprint
-from ._gather import few_threads as few_threads, gather, one_blas_thread as one_blas_thread
+from ._gather import gather
 from ._keeping import (
     CorruptChunkError,
     NotKeptWarning,

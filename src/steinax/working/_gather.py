@@ -3,21 +3,18 @@
 import os
 import pickle
 import queue
-import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
+from .._numerics import one_blas_thread
 from .._require import require
 from .._show import progress
-from .._types import AnyArray
 from ._keeping import Kept, WorkerLostError
 
 IN_FLIGHT = 3  # pieces per thread of a worker: one running, two waiting or in transfer
@@ -174,65 +171,6 @@ def piece_note(index: int, piece: object, total: int, what: str) -> str:
     'streaming: piece 3 of 10 (from 0), slice(30, 40, None)'
     """
     return f"{what or 'working'}: piece {index} of {total} (from 0), {repr(piece)[:200]}"
-
-
-class _Limit:
-    """Limit on BLAS threads that the first user sets and the last one removes, in any order of exit."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._limits: Any = None
-
-    def enter(self) -> None:
-        with self._lock:
-            self._users += 1
-            if self._users == 1:
-                self._limits = threadpool_limits(1, user_api="blas")
-
-    def leave(self) -> None:
-        with self._lock:
-            self._users = max(0, self._users - 1)
-            if self._users == 0 and self._limits is not None:
-                self._limits.restore_original_limits()
-                self._limits = None
-
-
-_LIMIT = _Limit()  # one per process, like the threads of BLAS
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread in this process.
-
-    >>> with one_blas_thread():
-    ...     pass
-    """
-    _LIMIT.enter()
-    try:
-        yield
-    finally:
-        _LIMIT.leave()
-
-
-SMALL = 2**20  # numbers
-
-
-@contextmanager
-def few_threads(array: AnyArray) -> Iterator[None]:
-    """Limit BLAS to one thread if the draws are few: its threads would wait longer than they work.
-
-    On two idle cores a summary of 12 dimensions and 1,200 draws took 2.8 s of CPU time with one thread
-    and 10.6 s with two, and 26 s on busy cores.
-
-    >>> with few_threads(np.zeros((4, 250, 10))):
-    ...     pass
-    """
-    if array.size > SMALL:
-        yield
-        return
-    with one_blas_thread():
-        yield
 
 
 THREADED = 2  # pieces per thread: one running, one waiting
