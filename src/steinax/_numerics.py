@@ -146,8 +146,8 @@ def widest[T](compute: Callable[[], T], dtype: DTypeLike) -> T:
 _MIXED = ("requires arguments to have the same dtypes", "but got buffer with incompatible size")
 
 
-def in_double[T](compute: Callable[[], T], fn: Callable[..., Any], *args: PyTree) -> T:
-    """Call `compute`, which compiles a function `fn` of `args`, in float64.
+def in_double[T](compute: Callable[[Callable], T], fn: Callable[..., Any], *args: PyTree) -> T:
+    """Call `compute` in float64 with `fn`, a function of `args` that it compiles.
 
     jax (seen in 0.10 to 0.12) copies a NumPy array that a function reads, such as data, to the precision
     that it is set to. It keeps this copy for as long as it keeps a function compiled with it, and uses it
@@ -155,12 +155,17 @@ def in_double[T](compute: Callable[[], T], fn: Callable[..., Any], *args: PyTree
     own functions would fail. If jax is set to float32 and the function reads NumPy arrays, compiled
     functions are therefore forgotten before and after; they are compiled again at their next use.
     """
-    copies = not jax.config.jax_enable_x64 and _reads_arrays(fn, *args)
+
+    def of_released(*given: PyTree) -> Any:
+        with released(given):
+            return fn(*given)
+
+    copies = not jax.config.jax_enable_x64 and _reads_arrays(of_released, *args)
     if copies:
         forget_compiled()
     try:
         with precision(np.float64):
-            return compute()
+            return compute(of_released)
     finally:
         if copies:
             forget_compiled()

@@ -1,6 +1,8 @@
 """What the pictures of an estimate draw: the data of their artists, not their pixels."""
 
 from dataclasses import replace
+from functools import partial
+from inspect import unwrap
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -10,6 +12,7 @@ import xarray
 
 import steinax as sx
 from steinax import plots
+from steinax.plots._estimate import _chosen
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4, 250, 3))
@@ -286,3 +289,10 @@ class TestForest:
     def test_no_backend(self, estimate) -> None:
         pytest.importorskip("arviz_plots")
         assert plots.plot_forest(estimate, names=["mu"], backend="none").backend == "none"
+
+
+def test_what_is_no_estimate_is_refused() -> None:
+    """Without the check of types, which a user does not have."""
+    for check in (unwrap(plots.plot_worth), partial(unwrap(_chosen), names=None)):
+        with pytest.raises(TypeError, match=r"was given a Sample: give the result of steinax\."):
+            check(SAMPLE)

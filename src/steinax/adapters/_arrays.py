@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._numerics import in_double, released
+from .._numerics import in_double
 from .._types import PyTree
 from ..data import AXES, Sample, as_reals, in_chains
 from ._pytrees import (
+    axes_and_labels,
     column_names,
     dataset,
     flat_columns,
@@ -84,10 +85,7 @@ def _labelled(
             f"the variable {flat[0]!r} has shape {np.shape(plain[flat[0]])}: give each variable as (chain, "
             "draw, ...)."
         )
-    labels: Any = {
-        "dims": None if dims is None else {name: list(axes) for name, axes in dims.items()},
-        "coords": None if coords is None else dict(coords),
-    }
+    labels = axes_and_labels(dims, coords)
     unlabelled = (
         dict_to_dataset(plain, sample_dims=list(AXES), **labels) if plain else xarray.Dataset()
     )
@@ -202,12 +200,7 @@ def density_and_score(
 
 def _check_output(fn: Callable[[PyTree], Any], draws: PyTree) -> None:
     first = jax.tree.map(lambda leaf: np.asarray(leaf[0, 0], np.float64), draws)
-
-    def at(draw: PyTree) -> Any:
-        with released(draw):
-            return fn(draw)
-
-    out = in_double(lambda: jax.eval_shape(at, first), at, first)
+    out = in_double(lambda at: jax.eval_shape(at, first), fn, first)
     shape, dtype = getattr(out, "shape", None), getattr(out, "dtype", jnp.int32)
     if shape != () or not jnp.issubdtype(dtype, jnp.floating):
         description = (

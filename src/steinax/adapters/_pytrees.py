@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .._numerics import in_double, released, to_numpy
+from .._numerics import in_double, to_numpy
 from .._types import PyTree
 from ..data import as_reals, element
 
@@ -70,12 +70,7 @@ def over_draws(fn: Callable[[PyTree], PyTree], tree: PyTree) -> PyTree:
     flat, chains = _flat(tree)
 
     first = jax.tree.map(lambda leaf: leaf[0], flat)
-
-    def at(draw: PyTree) -> PyTree:
-        with released(draw):
-            return fn(draw)
-
-    values = in_double(lambda: to_numpy(compiled_over_draws(at, flat)(flat)), at, first)
+    values = in_double(lambda at: to_numpy(compiled_over_draws(at, flat)(flat)), fn, first)
     return jax.tree.map(lambda leaf: leaf.reshape(*chains, *leaf.shape[1:]), values)
 
 
@@ -101,10 +96,19 @@ def dataset(
     return from_dict(
         {group: dict(arrays) for group, arrays in groups.items()},
         sample_dims=["chain", "draw"],
-        dims=None if dims is None else {name: list(axes) for name, axes in dims.items()},
-        coords=None if coords is None else dict(coords),
         check_conventions=False,
+        **axes_and_labels(dims, coords),
     )
+
+
+def axes_and_labels(
+    dims: Mapping[str, Sequence[str]] | None, coords: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the arguments `dims` and `coords` as ArviZ takes them: dicts, and lists in `dims`."""
+    return {
+        "dims": None if dims is None else {name: list(axes) for name, axes in dims.items()},
+        "coords": None if coords is None else dict(coords),
+    }
 
 
 def constrained_draws(constrain: Callable[[PyTree], Any], tree: PyTree) -> dict[str, np.ndarray]:

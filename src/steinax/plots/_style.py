@@ -173,5 +173,6 @@ def refuse_others(estimate: object) -> None:
     """Refuse what is not an estimate, such as a sample or the table of a summary."""
     if not isinstance(estimate, Estimate):
         raise TypeError(
-            f"a plot of type {type(estimate).__name__}: give the result of steinax.estimate."
+            f"this plots an estimate, and was given a {type(estimate).__name__}: give the result of "
+            "steinax.estimate."
         )

@@ -184,11 +184,10 @@ def _fitting(frame: "pandas.DataFrame", cells: dict, width: int) -> tuple[list[s
 
 def is_summary(frame: "pandas.DataFrame") -> bool:
     """Whether every column is one of a summary; those of a transposed one are not."""
-    suffixes = (str(column).rpartition("_")[2] for column in frame.columns)
-    return all(
-        column in ORDER or suffix in ORDER
-        for column, suffix in zip(frame.columns, suffixes, strict=True)
-    )
+    try:
+        return all(_position(str(column), ORDER) >= 0 for column in frame.columns)
+    except ValueError:
+        return False
 
 
 def _position(column: str, order: tuple[str, ...]) -> int:
@@ -274,14 +273,15 @@ def output(
 def _as_frame(
     frame: "pandas.DataFrame", kept: list[str], automatic: bool, fmt: str
 ) -> "pandas.DataFrame | rich.table.Table":
+    if not automatic and fmt != "rich":
+        return frame.loc[:, kept]
+
     from .frame import SummaryFrame
 
     cells = {column: texts for column, texts in formatted(frame).items() if column in kept}
     printed = SummaryFrame(frame[kept], fmt_map=cells)
     printed.attrs.update(frame.attrs)
-    if fmt == "rich":
-        return render(printed)
-    return printed if automatic else frame.loc[:, kept]
+    return render(printed) if fmt == "rich" else printed
 
 
 def _rounded_dataset(table: "xarray.Dataset", digits: Any) -> "xarray.Dataset":

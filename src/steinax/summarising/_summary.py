@@ -125,7 +125,7 @@ FLOOR = 4 * np.finfo(np.float64).eps  # relative rounding error: no smaller erro
 class SummaryMoments:
     """Means and standard deviations with their errors, all (k,), and the ends of an interval.
 
-    `controlled` counts the parameters with control variates: the others are constant or not finite.
+    `controlled` marks the parameters with control variates: the others are constant or not finite.
     """
 
     mean: np.ndarray
@@ -133,7 +133,7 @@ class SummaryMoments:
     mcse_mean: np.ndarray
     mcse_sd: np.ndarray
     ends: Ends
-    controlled: int = 0
+    controlled: np.ndarray | None = None
     heavy: tuple[str, ...] = ()
     audit: AuditReport | None = None
 
@@ -161,7 +161,7 @@ def controlled(
         varies = np.ptp(values, axis=(0, 1)) > CONSTANT * size
         usable = np.isfinite(values).all(axis=(0, 1)) & varies
     if not usable.any():
-        return replace(plain, audit=report)
+        return replace(plain, controlled=usable, audit=report)
     usable_plain = _take(plain, usable)
     chosen = wanted.mapped(lambda v: v[..., usable], np.array(names)[usable].tolist())
     shown = [f"{name}, standardised" for name in chosen.names]
@@ -177,7 +177,7 @@ def controlled(
     better = replace(better, ends=_ends(usable_plain.ends, chosen, sample, family))
     heavy = tuple(name for name in names if f"{name}, standardised" in estimates.heavy)
     moments = _put(plain, usable, better)
-    return replace(moments, controlled=int(usable.sum()), heavy=heavy, audit=estimates.audit)
+    return replace(moments, controlled=usable, heavy=heavy, audit=estimates.audit)
 
 
 def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamily | None) -> Ends:
@@ -509,13 +509,13 @@ def _to_dataset(of_draws: "xarray.Dataset", columns: dict[str, np.ndarray]) -> "
 def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: SummaryMoments) -> str:
     """Write the note below the table: what was gained, what limits it, and what to do."""
     worth, r_hat = columns["worth"], columns["r_hat"]
-    varies = columns["plain_sd"] > CONSTANT * np.abs(columns["plain_mean"])
-    usable = np.isfinite(worth) & varies
+    assert better.controlled is not None
+    usable = np.isfinite(worth) & better.controlled
     lines, audit = [], better.audit
-    if better.controlled and usable.any() and (audit is None or audit.passed):
+    if usable.any() and (audit is None or audit.passed):
         lines.append(_describe_gain(names, np.where(usable, worth, np.nan)))
         lines.append(_advice(names, np.where(usable, worth, np.nan), r_hat))
-    constant = len(worth) - better.controlled
+    constant = int((~better.controlled).sum())
     if constant:
         lines.append(
             f"{constant} of {len(worth)} {'is' if constant == 1 else 'are'} constant or not finite, with the "
