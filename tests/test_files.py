@@ -36,6 +36,27 @@ def _sample() -> sx.Sample:
 
 
 @pytest.mark.parametrize("name", KINDS)
+def test_training_points_come_back(tmp_path: Path, name: str) -> None:
+    first, second, third = (
+        _sample()[:, stretch] for stretch in (slice(20), slice(20, 33), slice(33, None))
+    )
+    sample = third.with_training(first, tried=second)
+    sx.save(tmp_path / name, sample)
+    back = sx.from_arviz(tmp_path / name)
+    for stored, given in ((back.training, first), (back.tried, second)):
+        (part,) = stored
+        np.testing.assert_array_equal(part.draws, given.draws)
+        np.testing.assert_array_equal(part.scores, given.scores)
+        assert part.names == given.names and part.variables is not None
+        np.testing.assert_array_equal(part.variables["tau"], given.variables["tau"])
+    one, other = (sx.estimate("tau", each, sx.Polynomial(2)) for each in (sample, back))
+    assert "training points" in one.note and one.note == other.note
+    np.testing.assert_array_equal(one.value, other.value)
+    assert not sx.from_arviz(tmp_path / name, warmup=False).training
+    assert back.variables is not None and "training" not in back.variables.tree
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_everything_comes_back(tmp_path: Path, name: str) -> None:
     sample = _sample()
     est = sx.estimate(["tau", "beta"], sample, sx.Polynomial(2))

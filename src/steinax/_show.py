@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -144,10 +145,17 @@ def _cell(tag: str, text: str, side: str) -> str:
     return f'<{tag} style="{_CELL}{side}">{escape(text)}</{tag}>'
 
 
+class Described(eqx.Module):
+    """Base class of modules whose `repr` is their description on one line."""
+
+    def __repr__(self) -> str:
+        return describe(self)
+
+
 def describe(module: object) -> str:
     """Describe a module on one line: `Polynomial(2) + KernelTranslates(SquaredExponential(3.1))`.
 
-    Only fields with a `repr` that differ from their defaults are shown; a first field that is an integer
+    Only fields with a `repr` that differ from their defaults are shown; a first field that is a number
     always is.
 
     >>> from steinax import Polynomial
@@ -162,7 +170,7 @@ def describe(module: object) -> str:
     shown, skipped = [], False
     for position, field in enumerate(dataclasses.fields(module)):
         value = getattr(module, field.name)
-        always = position == 0 and isinstance(value, int)
+        always = position == 0 and isinstance(value, int | float)
         if not field.repr or (_is_default(field, value) and not always):
             skipped = True
         elif skipped:
@@ -173,6 +181,8 @@ def describe(module: object) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, Tracer):
+        return repr(value)
     if isinstance(value, (np.ndarray, jax.Array)) and value.ndim == 0:
         return f"{float(value):.4g}"
     if isinstance(value, (np.ndarray, jax.Array)) and value.ndim == 1:
@@ -184,7 +194,7 @@ def _is_default(field: dataclasses.Field, value: object) -> bool:
     default = field.default
     if field.default_factory is not dataclasses.MISSING:
         default = field.default_factory()
-    if default is dataclasses.MISSING:
+    if default is dataclasses.MISSING or isinstance(value, Tracer):
         return False
     if isinstance(value, eqx.Module):
         return type(value) is type(default) and describe(value) == f"{type(value).__name__}()"

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ._numerics import as_leaf
+from ._show import Described
 from ._types import AnyArray, PyTree, Scalar, Values
 from .families import AbstractFamily, AbstractLinearFamily
 
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 
-class Declared(eqx.Module):
+class Declared(Described):
     """A loss or a penalty that says whether it is a quadratic form.
 
     Solvers of linear systems handle only quadratic forms. A class that overrides `__call__` does not inherit
@@ -189,9 +190,6 @@ class Ridge(AbstractPenalty):
         squares = jax.tree.map(lambda leaf: jnp.sum(leaf**2), params)
         return self.strength * jax.tree.reduce(jnp.add, squares)
 
-    def __repr__(self) -> str:
-        return f"Ridge({self.strength:.3g})"
-
 
 class NativeNorm(AbstractPenalty):
     r"""The family's own norm, $\lambda \|g_\theta\|^2 = \lambda\, \theta^\top \Omega \theta$.
@@ -224,9 +222,6 @@ class NativeNorm(AbstractPenalty):
     def gram(self, family: AbstractLinearFamily, state: PyTree, dim: int) -> AnyArray | None:
         return family.gram(state)
 
-    def __repr__(self) -> str:
-        return f"NativeNorm({self.strength:.3g})"
-
 
 class MeanSquare(AbstractPenalty):
     r"""The mean square of the control variate, $\lambda \frac1m \sum_i g_\theta(x_i)^2$.
@@ -247,9 +242,6 @@ class MeanSquare(AbstractPenalty):
         self, family: AbstractFamily, state: PyTree, params: PyTree, values: Values
     ) -> jax.Array:
         return self.strength * jnp.mean(values**2, axis=0).sum()
-
-    def __repr__(self) -> str:
-        return f"MeanSquare({self.strength:.3g})"
 
 
 def per_term(

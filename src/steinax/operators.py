@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ._numerics import as_leaf
+from ._show import Described
 from ._types import AnyArray, Point, Scalar
 
 __all__ = [
@@ -22,7 +23,7 @@ type Function = Callable[[jax.Array], jax.Array]
 type PairFunction = Callable[[jax.Array, jax.Array], jax.Array]
 
 
-class AbstractOperator(eqx.Module):
+class AbstractOperator(Described):
     r"""A Stein operator $\mathcal{L}$: $\Pi[\mathcal{L} u] = 0$ for every $u$ it is applied to.
 
     An operator is written for one point. It acts either on potentials or on vector fields.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._require import require
-from .adapters import COLUMN, DRAWS, LOG_DENSITY, ORDER, SCORES, STATS, VERIFIED
+from .adapters import COLUMN, DRAWS, LOG_DENSITY, ORDER, SCORES, STATS, TRAINING, VERIFIED
 from .data import AXES, Sample, as_dataset, refuse_weights
 from .estimation import Estimate, WeightedDraws
 
@@ -26,7 +26,8 @@ def to_arviz(
 
     The sample's variables and all other groups of their tree are kept. Draws and scores go to
     `sample_stats["unconstrained_draw"]` and `sample_stats["gradient"]`, weights to
-    `sample_stats["weights"]`, and an estimate to a group `steinax`. Training points are not stored.
+    `sample_stats["weights"]`, training points to the group `training`, and an estimate to the group
+    `steinax`.
 
     Args:
         sample: the draws and scores.
@@ -68,6 +69,9 @@ def to_arviz(
         )
     stats = stats_group.assign(added).assign_coords({COLUMN: list(sample.names)})
     tree[STATS] = xarray.DataTree(stats.assign_attrs({VERIFIED: int(sample.verified)}))
+    for name, parts in zip(TRAINING, (sample.training, sample.tried), strict=True):
+        for number, part in enumerate(parts):
+            tree[f"{name}/{number}"] = to_arviz(part)
     if estimate is not None:
         tree[GROUP] = xarray.DataTree(estimate.to_dataset())
     return tree
@@ -81,7 +85,7 @@ def save(
     weights: WeightedDraws | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write draws, scores and variables to one file, which `from_arviz(path)` reads lazily.
+    """Write draws, scores, variables and training points to one file, which `from_arviz(path)` reads.
 
     Args:
         path: of a netCDF file, or of a zarr store if it ends in `.zarr`.

@@ -53,6 +53,18 @@ def test_axes_of_variables_have_names_and_labels() -> None:
     assert sx.data.integrands("theta", sample).names == ("theta[near]", "theta[far]")
 
 
+def test_misspelt_axes_are_named_and_entries_of_other_variables_ignored() -> None:
+    def read(dims: dict, coords: dict) -> sx.Sample:
+        return sx.from_arrays(X, -X, variables={"theta": THETA}, dims=dims, coords=coords)
+
+    with pytest.raises(ValueError, match="`dims` has an entry for 'thetas': write 'theta'"):
+        read({"thetas": ["site"]}, {"site": ["near", "far"]})
+    with pytest.raises(ValueError, match="`coords` has an entry for 'sites': write 'site'"):
+        read({"theta": ["site"]}, {"sites": ["near", "far"]})
+    sample = read({"theta": ["site"], "y": ["year"]}, {"site": ["near", "far"], "year": [1, 2, 3]})
+    assert sx.data.integrands("theta", sample).names == ("theta[near]", "theta[far]")
+
+
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match=r"'tau' has shape \(100,\): give each variable as"):
         sx.from_arrays(X, -X, variables={"theta": THETA, "tau": THETA[0, :, 0]})

@@ -94,6 +94,18 @@ def test_variables_are_what_arviz_reads(run: Run, sample: sx.Sample) -> None:
         sx.from_cmdstan(fit)
 
 
+def test_axes_have_names_and_labels(files: Path) -> None:
+    schools = [f"school {letter}" for letter in "ABCDEFGH"]
+    sample = sx.from_cmdstan(files, dims={"theta": ["school"]}, coords={"school": schools})
+    assert sample.variables is not None
+    assert sample.variables["theta"].dims == ("chain", "draw", "school")
+    assert sample.variables["theta_tilde"].dims[-1] == "theta_tilde_dim_0"
+    found = sx.data.integrands("theta", sample)
+    assert found.names == tuple(f"theta[{school}]" for school in schools)
+    with pytest.raises(ValueError, match="write 'theta'"):
+        sx.from_cmdstan(files, dims={"thetta": ["school"]})
+
+
 def test_other_files_are_no_output_of_cmdstan(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="holds no output of CmdStan"):

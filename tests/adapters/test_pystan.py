@@ -90,6 +90,15 @@ def test_the_warm_up_is_for_training_and_thinning_kept(sample: sx.Sample) -> Non
     assert sample.training == ()
 
 
+def test_axes_have_names_and_labels() -> None:
+    fit = model_stan.pystan_fit(save_warmup=True, num_thin=2)
+    labelled = sx.from_pystan(fit, dims={"w": ["part"]}, coords={"part": ["low", "mid", "high"]})
+    assert sx.data.integrands("w", labelled).names == ("w[low]", "w[mid]", "w[high]")
+    for part in labelled.training:
+        assert part.variables is not None
+        assert part.variables["w"].dims == ("chain", "draw", "part")
+
+
 def test_divergences_are_kept() -> None:
     settings = {"num_samples": 50, "num_warmup": 0, "stepsize": 2.5, "num_chains": 2}
     fit = model_stan.pystan_fit(**settings)

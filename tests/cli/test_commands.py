@@ -48,6 +48,14 @@ def test_summary_as_csv_has_all_digits(here: Path, capsys) -> None:
     assert (here / "table.csv").read_text(encoding="utf-8") == text
 
 
+@pytest.mark.parametrize("command", ["summary", "audit"])
+def test_output_of_another_kind_is_refused_before_the_files_are_read(
+    command: str, tmp_path: Path, capsys
+) -> None:
+    assert main([command, "no such file.nc", "--output", str(tmp_path / "table.xlsx")]) == 2
+    assert "table.xlsx would be a text file: let its name end in .txt" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_summary_fits_the_width(width: int, here: Path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))

@@ -17,6 +17,7 @@ from ._stored import (
     ORDER as ORDER,
     SCORES as SCORES,
     STATS as STATS,
+    TRAINING as TRAINING,
     VERIFIED as VERIFIED,
     from_arviz,
     from_zarr,

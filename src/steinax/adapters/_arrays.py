@@ -85,7 +85,7 @@ def _labelled(
             f"the variable {flat[0]!r} has shape {np.shape(plain[flat[0]])}: give each variable as (chain, "
             "draw, ...)."
         )
-    labels = axes_and_labels(dims, coords)
+    labels = axes_and_labels(dims, coords, arrays)
     unlabelled = (
         dict_to_dataset(plain, sample_dims=list(AXES), **labels) if plain else xarray.Dataset()
     )

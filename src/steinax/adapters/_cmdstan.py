@@ -210,7 +210,14 @@ SAVE = """sample again, and let CmdStan write the scores:
 then give the fit, or the draws and the diagnostic files together."""
 
 
-def from_cmdstan(source: Any, *, warmup: bool = True, partial: bool = False) -> Sample:
+def from_cmdstan(
+    source: Any,
+    *,
+    warmup: bool = True,
+    partial: bool = False,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+) -> Sample:
     r"""Create a sample from a run of CmdStan: a fit of CmdStanPy, or CSV files, such as those of cmdstanr.
 
     Scores cost nothing: the diagnostic files hold, for each draw, the unconstrained parameters $u$ and
@@ -234,6 +241,8 @@ def from_cmdstan(source: Any, *, warmup: bool = True, partial: bool = False) -> 
             averaged.
         partial: whether to accept a run that is still going on or was interrupted, and take the draws
             that all chains have so far. Otherwise such a run is refused.
+        dims: the names of the axes of a variable, after (chain, draw): `{"theta": ["school"]}`.
+        coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
 
     Example::
 
@@ -254,14 +263,14 @@ def from_cmdstan(source: Any, *, warmup: bool = True, partial: bool = False) -> 
     diagnostics = sorted(diagnostics, key=lambda table: (table.chain, table.path))
     _expect_one_length(diagnostics)
     matched = _matched(diagnostics, draws)
-    parts = _parts(diagnostics, matched)
+    parts = _parts(diagnostics, matched, dims, coords)
     x, scores, posterior = (parts[name] for name in ("draws", "scores", "variables"))
     names = name_unconstrained(model_columns(diagnostics[0].columns)[: x.shape[-1]], x, posterior)
     digits = min(table.digits() for table in diagnostics)
     warn_of_rounding(digits, names, np.stack([x, scores]))
     lengths = {table.warmup for table in [*diagnostics, *matched]}
     usable = warmup and len(lengths) == 1 and lengths != {0}
-    before = _parts(diagnostics, matched, warmup=True) if usable else None
+    before = _parts(diagnostics, matched, dims, coords, warmup=True) if usable else None
     return as_sample({**parts, "names": names}, before)
 
 
@@ -275,7 +284,11 @@ def cmdstan_length(source: Any) -> int:
 
 
 def _parts(
-    diagnostics: Sequence[CsvTable], draws: Sequence[CsvTable], warmup: bool = False
+    diagnostics: Sequence[CsvTable],
+    draws: Sequence[CsvTable],
+    dims: Mapping[str, Sequence[str]] | None,
+    coords: Mapping[str, Any] | None,
+    warmup: bool = False,
 ) -> dict[str, Any]:
     """Collect the arguments of `Sample` from the tables of all chains, for the draws or for the warm-up."""
 
@@ -287,7 +300,8 @@ def _parts(
     posterior = None
     if draws:
         columns = model_columns(draws[0].columns)
-        posterior = stan_dataset(columns, stacked(draws)[..., draws[0].width :])
+        flat = stacked(draws)[..., draws[0].width :]
+        posterior = stan_dataset(columns, flat, dims, coords)
     return {
         "draws": values[..., width : width + dim],
         "scores": -values[..., width + 2 * dim :],

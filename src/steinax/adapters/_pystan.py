@@ -1,7 +1,8 @@
 """Convert a fit of PyStan 3 to a sample."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -12,7 +13,13 @@ from ._stan_names import diagnostic_size, model_columns, name_unconstrained, sta
 from ._training import as_sample
 
 
-def from_pystan(fit: Any, *, warmup: bool = True) -> Sample:
+def from_pystan(
+    fit: Any,
+    *,
+    warmup: bool = True,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+) -> Sample:
     r"""Create a sample from a fit of PyStan 3.
 
     Scores cost nothing: PyStan stores, for each draw, the unconstrained parameters $u$ and
@@ -27,6 +34,8 @@ def from_pystan(fit: Any, *, warmup: bool = True) -> Sample:
         fit: the result of `sample` or `hmc_nuts_diag_e_adapt` of a PyStan model.
         warmup: whether to use the warm-up draws, which `sample(..., save_warmup=True)` keeps, as training
             points: control variates are fitted to them, and they are not averaged.
+        dims: the names of the axes of a variable, after (chain, draw): `{"theta": ["school"]}`.
+        coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
 
     Example::
 
@@ -48,10 +57,11 @@ def from_pystan(fit: Any, *, warmup: bool = True) -> Sample:
             "parameters. Use posterior.sample(...), which runs NUTS."
         )
     first = _warmup_rows(fit)
-    parts = _parts(diagnostics, draws, slice(first, None))
+    taken = partial(_parts, diagnostics, draws, dims=dims, coords=coords)
+    parts = taken(slice(first, None))
     columns = model_columns(diagnostics.columns)[:dim]
     names = name_unconstrained(columns, parts["draws"], parts["variables"])
-    before = _parts(diagnostics, draws, slice(first)) if warmup and first else None
+    before = taken(slice(first)) if warmup and first else None
     return as_sample({**parts, "names": names}, before)
 
 
@@ -60,7 +70,13 @@ class _Output(NamedTuple):
     values: np.ndarray  # (chain, warm-up draw or draw, column)
 
 
-def _parts(diagnostics: _Output, draws: _Output, rows: slice) -> dict[str, Any]:
+def _parts(
+    diagnostics: _Output,
+    draws: _Output,
+    rows: slice,
+    dims: Mapping[str, Sequence[str]] | None,
+    coords: Mapping[str, Any] | None,
+) -> dict[str, Any]:
     """Collect the arguments of `Sample` for these rows of every chain."""
     variables = model_columns(draws.columns)
     values, dim = diagnostics.values[:, rows], diagnostic_size(diagnostics.columns)
@@ -68,7 +84,9 @@ def _parts(diagnostics: _Output, draws: _Output, rows: slice) -> dict[str, Any]:
         "draws": values[..., -3 * dim : -2 * dim],
         "scores": -values[..., -dim:],
         "diverging": values[..., diagnostics.columns.index("divergent__")] > 0,
-        "variables": stan_dataset(variables, draws.values[:, rows, -len(variables) :]),
+        "variables": stan_dataset(
+            variables, draws.values[:, rows, -len(variables) :], dims, coords
+        ),
         "log_density": values[..., diagnostics.columns.index("lp__")],
         "verified": True,
     }

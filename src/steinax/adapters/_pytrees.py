@@ -1,6 +1,7 @@
 """Draws in pytrees: their columns and column names, and functions evaluated at every draw."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -93,18 +94,34 @@ def dataset(
     """Convert groups of arrays (chain, draw, ...) to a DataTree, with names and labels of their axes."""
     from arviz_base import from_dict
 
+    names = {name for arrays in groups.values() for name in arrays}
     return from_dict(
         {group: dict(arrays) for group, arrays in groups.items()},
         sample_dims=["chain", "draw"],
         check_conventions=False,
-        **axes_and_labels(dims, coords),
+        **axes_and_labels(dims, coords, names),
     )
 
 
 def axes_and_labels(
-    dims: Mapping[str, Sequence[str]] | None, coords: Mapping[str, Any] | None
+    dims: Mapping[str, Sequence[str]] | None,
+    coords: Mapping[str, Any] | None,
+    names: Collection[str],
 ) -> dict[str, Any]:
-    """Return the arguments `dims` and `coords` as ArviZ takes them: dicts, and lists in `dims`."""
+    """Return the arguments `dims` and `coords` as ArviZ takes them: dicts, and lists in `dims`.
+
+    As in ArviZ, entries that no variable has are ignored, unless they look like a misspelt name.
+
+    Args:
+        dims: the names of the axes of each variable.
+        coords: the labels along an axis.
+        names: the variables.
+    """
+    axes = {axis for named in (dims or {}).values() for axis in named}
+    for what, given, known in (("dims", dims, set(names)), ("coords", coords, axes)):
+        for name in set(given or ()) - known:
+            if meant := get_close_matches(name, known, 1):
+                raise ValueError(f"`{what}` has an entry for {name!r}: write {meant[0]!r}.")
     return {
         "dims": None if dims is None else {name: list(axes) for name, axes in dims.items()},
         "coords": None if coords is None else dict(coords),

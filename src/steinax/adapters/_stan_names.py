@@ -1,12 +1,13 @@
 """Convert Stan's flat columns, `theta.1` and `L.2.1`, to variables with shapes and ArviZ's names."""
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..data import element
+from ._pytrees import axes_and_labels
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -80,20 +81,25 @@ def _layout(variable: str, places: dict[tuple[int, ...], int]) -> Layout:
     return Layout(np.array([places[index] for index in sorted(places)]), shape)
 
 
-def stan_dataset(columns: Sequence[str], values: np.ndarray) -> "Dataset":
-    """Convert columns (chain, draw, column) to a Dataset, with dimensions named as in ArviZ."""
-    import xarray
+def stan_dataset(
+    columns: Sequence[str],
+    values: np.ndarray,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, Any] | None = None,
+) -> "Dataset":
+    """Convert columns (chain, draw, column) to a Dataset, with names and labels of the axes as in ArviZ."""
+    from arviz_base import dict_to_dataset
 
-    variables, coordinates = (
-        {},
-        {"chain": np.arange(len(values)), "draw": np.arange(values.shape[1])},
+    variables = {
+        name: values[..., positions].reshape(*values.shape[:2], *shape)
+        for name, (positions, shape) in find_variables(columns).items()
+    }
+    return dict_to_dataset(
+        variables,
+        sample_dims=["chain", "draw"],
+        check_conventions=False,
+        **axes_and_labels(dims, coords, variables),
     )
-    for name, (positions, shape) in find_variables(columns).items():
-        axes = [f"{name}_dim_{axis}" for axis in range(len(shape))]
-        coordinates |= {axis: np.arange(size) for axis, size in zip(axes, shape, strict=True)}
-        array = values[..., positions].reshape(*values.shape[:2], *shape)
-        variables[name] = (("chain", "draw", *axes), array)
-    return xarray.Dataset(variables, coordinates)
 
 
 def name_unconstrained(

@@ -24,6 +24,10 @@ GROUPS = ("posterior", "unconstrained_posterior")
 LOG_DENSITY = ("lp", "logp")  # ArviZ's name, which PyMC and Stan have, and nutpie's
 VERIFIED = "scores_verified"  # an attribute of the group of draws and scores
 ORDER = "order_of_variables"  # an attribute of the groups of a zarr store
+TRAINING = (
+    "training",
+    "tried",
+)  # groups of training points, each a group 0, 1, ... like the whole tree
 WARMUP = "warmup_"  # before the name of a group: ArviZ's name for the same group of the warm-up
 
 
@@ -125,7 +129,7 @@ def stored_parts(tree: "xarray.DataTree") -> dict[str, Any]:
         "diverging": stored_divergences(tree),
         "log_density": stored_log_density(tree[STATS].dataset),
     }
-    variables = Variables(tree) if "posterior" in tree.children else None
+    variables = Variables(_of_draws(tree)) if "posterior" in tree.children else None
     length, stored = _length(parts["draws"], parts["scores"]), draws.shape[1]
     if length < stored:
         parts = {
@@ -182,6 +186,21 @@ def stored_warmup(
     return parts if parts["names"] == tuple(names) else None
 
 
+def _stored_training(tree: "xarray.DataTree") -> list[list[Sample]]:
+    """Read the training points that `save` stored, and those to be tried."""
+    return [
+        [Sample(**stored_parts(part)) for part in tree[name].children.values()]
+        if name in tree.children
+        else []
+        for name in TRAINING
+    ]
+
+
+def _of_draws(tree: "xarray.DataTree") -> "xarray.DataTree":
+    """Leave out the groups of training points."""
+    return tree.drop_nodes(TRAINING, errors="ignore")
+
+
 def _is_verified(tree: "xarray.DataTree") -> bool:
     """Tell whether the scores are known to be right: `save` recorded it, or nutpie computed them."""
     recorded = tree[STATS].attrs.get(VERIFIED)
@@ -217,7 +236,7 @@ def stored_stream(
         block: how many draws to read at once.
     """
     tree_draws, tree_scores, names, order = _aligned(tree)
-    variables = tree if "posterior" in tree.children else None
+    variables = _of_draws(tree) if "posterior" in tree.children else None
     arrays = (tree_draws, tree_scores) if draws is None else (draws, scores)
     source = lazy_sample(*arrays, names, variables, block, order)
     return Stream.of(replace(source, verified=_is_verified(tree)))
@@ -285,9 +304,9 @@ def from_arviz(
         stream: whether to leave draws and scores on disk and return a `Stream`, for files and trees of
             dask arrays that are larger than memory. Such a stream is audited by `estimate`. For zarr stores
             use `from_zarr`, which also detects missing chunks.
-        warmup: whether to use the warm-up draws, if the groups `warmup_sample_stats` and
-            `warmup_posterior` hold them with scores, as training points: control variates are fitted to
-            them, and they are not averaged. A stream has none.
+        warmup: whether to use training points: those that `save` or `to_arviz` stored, or else the warm-up
+            draws, if the groups `warmup_sample_stats` and `warmup_posterior` hold them with scores. Control
+            variates are fitted to them, and they are not averaged. A stream has none.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -305,7 +324,11 @@ def from_arviz(
     if stream:
         return stored_stream(tree)
     parts = stored_parts(tree)
-    sample = as_sample(parts, stored_warmup(tree, parts["names"], warmup))
+    training, tried = _stored_training(tree) if warmup else ([], [])
+    if training or tried:
+        sample = Sample(**parts, training=training, tried=tried)
+    else:
+        sample = as_sample(parts, stored_warmup(tree, parts["names"], warmup))
     if audit:
         audit_scores(sample).raise_if_failed()
     return sample

@@ -2,6 +2,9 @@
 
 import argparse
 import textwrap
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 FILES = "netCDF file, zarr store, or CSV files of CmdStan or their folder"
@@ -73,9 +76,19 @@ def add_output(parser: argparse.ArgumentParser, csv: bool = True) -> None:
     endings = " or ".join(f".{name}" for name in formats)
     parser.add_argument(
         "--output",
+        type=partial(_output, endings=[f".{name}" for name in formats]),
         metavar="FILE",
         help=f"write to a file; if it ends in {endings}, in that format",
     )
+
+
+def _output(name: str, endings: Sequence[str]) -> str:
+    """Refuse files that are not text, such as table.xlsx."""
+    if Path(name).suffix not in ("", ".txt", ".log", *endings):
+        raise argparse.ArgumentTypeError(
+            f"{name} would be a text file: let its name end in {', '.join(['.txt', *endings])}"
+        )
+    return name
 
 
 def add_variables(parser: argparse.ArgumentParser, what: str) -> None:

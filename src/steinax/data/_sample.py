@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike, DTypeLike
 
-from .._show import counted, some_of
+from .._show import Described, counted, some_of
 from .._types import AnyArray, Chains, Points
 from ._variables import AXES, Variables, unstacked
 
@@ -197,7 +197,7 @@ def _strings(labels: Iterable[object]) -> tuple[str, ...] | None:
     return tuple(map(str, names)) if distinct and all(isinstance(n, str) for n in names) else None
 
 
-class AbstractSpace(eqx.Module):
+class AbstractSpace(Described):
     r"""Base class of spaces of draws other than $\mathbb{R}^d$: a box, a sphere, the counts.
 
     A space defines which draws lie in it, which operators have mean zero there, what correct scores are, and

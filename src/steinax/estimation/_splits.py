@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 
 from .._numerics import few_threads, precision
-from .._show import bare_table, counted, describe, plain_text, progress
+from .._show import Described, bare_table, counted, describe, plain_text, progress
 from .._types import AnyArray, Key
 from ..chains import linearised
 from ..data import Integrands, IntegrandSpec, Sample, integrands
@@ -29,7 +29,7 @@ from ..solvers import (
 )
 
 
-class AbstractSplit(eqx.Module):
+class AbstractSplit(Described):
     """Base class of splits, which decide on which draws a control variate is fitted and on which it is used.
 
     A split also decides whether there is a standard error: none is valid on draws that g was fitted to.
@@ -76,7 +76,7 @@ class HoldOut(AbstractSplit):
         fraction: the fraction of each chain that is fitted to.
 
     >>> HoldOut(0.5)
-    HoldOut(fraction=0.5)
+    HoldOut(0.5)
     """
 
     fraction: float = eqx.field(static=True, default=0.5)

@@ -11,12 +11,13 @@ import numpy as np
 from jaxtyping import Float
 
 from .._numerics import namespace
+from .._show import Described
 from .._types import AnyArray, Coefficients, Key, OtherPoints, Point, Points, PyTree, Values
 from ..citing import references_of_sum
 from ..operators import AbstractOperator
 
 
-class AbstractFamily(eqx.Module):
+class AbstractFamily(Described):
     r"""A set of functions $u_\theta$ and the operator that turns them into $g_\theta = \mathcal{L} u_\theta$.
 
     A family holds hyper-parameters, never draws. Whatever depends on the draws is in the *state* that

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._show import Described
 from .._types import AnyArray, OtherPoints, Point, Points, PyTree, Values
 from ..kernels import (
     AbstractKernel,
@@ -20,7 +21,7 @@ from ..operators import AbstractOperator, Langevin, ScalarLangevin
 from ._base import AbstractLinearFamily, check_potentials
 
 
-class AbstractCentres(eqx.Module):
+class AbstractCentres(Described):
     """A rule that selects the draws on which kernels are centred."""
 
     @abc.abstractmethod

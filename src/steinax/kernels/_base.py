@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._numerics import as_leaf, namespace
+from .._show import Described
 from .._types import AnyArray, OtherPoints, Point, Points, PyTree, Scalar
 from ..operators import AbstractOperator, ScaledOperator
 
 SUBSAMPLE = 500  # draws between which distances are computed: 124,750 pairs
 
 
-class AbstractHeuristic(eqx.Module):
+class AbstractHeuristic(Described):
     """A hyper-parameter that is computed from the draws, given in place of a number.
 
     >>> import jax.numpy as jnp, numpy as np
@@ -200,7 +201,7 @@ def pairwise_tiles(n: int, m: int) -> list[slice]:
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
-class AbstractKernel(eqx.Module):
+class AbstractKernel(Described):
     r"""A positive definite kernel $k(x, y)$, written for one pair of points.
 
     Kernels can be added and multiplied: `SquaredExponential() + Matern52()`. Stein kernels are computed

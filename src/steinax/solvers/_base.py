@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .._show import describe, progress
+from .._show import Described, describe, progress
 from .._types import AnyArray, Key, Points, PyTree, Values
 from ..data import (
     AffineMap,
@@ -204,7 +204,7 @@ def random_key(key: Key | None) -> Key:
     return jax.random.key(0) if key is None else key
 
 
-class AbstractSolver(eqx.Module):
+class AbstractSolver(Described):
     """Base class of solvers of a `Problem`.
 
     A problem can be seen as a loss on a batch of draws and, for linear families, as a linear system;

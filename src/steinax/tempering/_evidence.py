@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._numerics import as_leaf, precision
-from .._show import bare_table, beside_plain, describe, html_table, plain_text
+from .._show import Described, bare_table, beside_plain, describe, html_table, plain_text
 from .._types import AnyArray, Scalar
 from ..auditing import AuditError, AuditMode, audited
 from ..chains import t_quantile
@@ -128,7 +128,7 @@ class Contribution(eqx.Module):
     share: Callable[[AnyArray], AnyArray]  # of their expectations, in the same order
 
 
-class AbstractMethod(eqx.Module):
+class AbstractMethod(Described):
     """A method to compute the log evidence from expectations: one `contribution` per temperature.
 
     >>> isinstance(ThermodynamicIntegration(), AbstractMethod)
