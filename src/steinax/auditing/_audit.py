@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 import equinox as eqx
 import numpy as np
 
+from .._numerics import few_threads
 from .._show import counted, listed
 from .._types import AnyArray, Chains, Points
 from ..chains import HEAVY, HOPELESS, pareto_khat, split_rhat
@@ -389,7 +390,7 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
     log_densities = None if sample.log_density is None else densities(sample)
     draws = np.asarray(sample.draws, dtype=np.float64)
     scores = np.asarray(sample.scores, dtype=np.float64)
-    with np.errstate(all="ignore"):  # an overflow gives NaN, which fails
+    with few_threads(sample), np.errstate(all="ignore"):  # an overflow gives NaN, which fails
         if sample.space is None:
             frame = coordinates(draws, scores, sample.weights)
             tests = identities(draws, scores, sample.weights, frame)

@@ -502,9 +502,9 @@ def estimate(
     if (client, keep) != (None, None):
         raise ValueError("client and keep are for a Stream: leave them out for draws in memory.")
     settings = split, penalty, objective, solver, standardise, key, memory
-    if getattr(sample, "tried", ()) and not isinstance(f, Integrands):
-        return _tried(f, sample, family, audit, *settings)
     with few_threads(sample):
+        if getattr(sample, "tried", ()) and not isinstance(f, Integrands):
+            return _tried(f, sample, family, audit, *settings)
         return _from_sample(f, sample, family, audit, *settings)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
+from .._numerics import few_threads
 from .._show import PERFECT
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
@@ -397,7 +398,8 @@ def summary(
     names = tuple(name for each in dataset for name in labels(str(each), dataset[each]))
     training = _on_training(sample, var_names, filter_vars, len(names))
     wanted = Integrands(_values(dataset), names, training)
-    better = controlled(wanted, _plain(table, ci_prob), sample, family, audit)
+    with few_threads(sample):
+        better = controlled(wanted, _plain(table, ci_prob), sample, family, audit)
     columns = _columns(table, better)
     whole = _to_dataset(of_draws, columns)
     note = "" if training is None else f"\n{training_note(sample).capitalize()}."
