@@ -20,6 +20,7 @@ from ._style import (
     name_rows,
     one_axes,
     refuse_others,
+    worth_label,
 )
 
 SHOWN = 25  # most candidates drawn: the best ones, those in use, and plain Monte Carlo
@@ -185,7 +186,7 @@ def _stems(ax: Axes, worth: np.ndarray, labels: Sequence[str], high: float) -> N
     beyond = {"markersize": 8, "clip_on": False}
     ax.plot(shown[infinite], y[infinite], ">", color=CONTROLLED, **beyond)
     for row, (end, value) in enumerate(zip(shown, worth, strict=True)):
-        text = "no standard error" if np.isnan(value) else factor_text(value)
+        text = "no standard error" if np.isnan(value) else worth_label(value)
         start = 1.0 if np.isnan(value) else max(end, 1.0)
         offset, align = (-9, "right") if np.isposinf(value) else (7, "left")
         box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}

@@ -14,13 +14,13 @@ from ._style import (
     PLAIN,
     Axes,
     chosen_rows,
-    factor_text,
     height_of,
     legend_above,
     literal,
     name_rows,
     one_axes,
     refuse_others,
+    worth_label,
 )
 
 APART = 0.17  # distance of the plain and the controlled interval from the middle of the row
@@ -180,7 +180,7 @@ def _columns(estimates: dict[str, Estimate]) -> dict[str, list[str]]:
     }
     (name, first), *others = estimates.items()
     if not others:
-        worth = ["" if np.isnan(w) else factor_text(w) for w in first.worth]
+        worth = ["" if np.isnan(w) else worth_label(w) for w in first.worth]
         return {
             **columns,
             "plain": _with_errors(first.plain_value, first.plain_mcse),

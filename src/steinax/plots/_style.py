@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._require import require
-from .._show import shortened as cut, some_of
+from .._show import BEYOND, PERFECT, shortened as cut, some_of
 from ..data import places
 from ..estimation import Estimate
 
@@ -89,6 +89,15 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def worth_label(worth: float) -> str:
+    """Format the worth of an estimate, as tables do: `>1e9x` if the error is negligible.
+
+    >>> worth_label(28.61), worth_label(3.2e24)
+    ('28.6x', '>1e9x')
+    """
+    return f"{BEYOND}x" if PERFECT < worth < np.inf else factor_text(worth)
+
+
 def factor_text(factor: float) -> str:
     """Format a factor with three digits.
 
@@ -166,6 +175,7 @@ __all__ = [
     "plain_log",
     "short_name",
     "two_axes",
+    "worth_label",
 ]
 
 
