@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -28,6 +28,13 @@ __all__ = [
     "default_penalties",
     "per_term",
 ]
+
+
+def _positive(strength: Any) -> AnyArray:
+    """Convert the strength of a penalty to an array; a negative one is refused."""
+    if isinstance(strength, int | float) and strength < 0:
+        raise ValueError(f"a penalty of strength {strength:g}: give 0 or more.")
+    return as_leaf(strength)
 
 
 class Declared(Described):
@@ -182,7 +189,7 @@ class Ridge(AbstractPenalty):
     """
 
     is_quadratic = True
-    strength: Scalar = eqx.field(converter=as_leaf)
+    strength: Scalar = eqx.field(converter=_positive)
 
     def __call__(
         self, family: AbstractFamily, state: PyTree, params: PyTree, values: Values
@@ -206,7 +213,7 @@ class NativeNorm(AbstractPenalty):
     """
 
     is_quadratic = True
-    strength: Scalar = eqx.field(converter=as_leaf)
+    strength: Scalar = eqx.field(converter=_positive)
 
     def __call__(
         self, family: AbstractFamily, state: PyTree, params: PyTree, values: Values
@@ -236,7 +243,7 @@ class MeanSquare(AbstractPenalty):
     """
 
     is_quadratic = True
-    strength: Scalar = eqx.field(converter=as_leaf)
+    strength: Scalar = eqx.field(converter=_positive)
 
     def __call__(
         self, family: AbstractFamily, state: PyTree, params: PyTree, values: Values

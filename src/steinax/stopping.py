@@ -33,9 +33,9 @@ ROUNDING, TINY = 1e-14, 1e-290  # of a constant's average
 
 REASONS = {
     "precise": "stopped: every {level} interval is within its tolerance",
-    "draws": "stopped at the budget of draws, before the tolerance was reached",
-    "seconds": "stopped at the budget of seconds, before the tolerance was reached",
-    "ended": "the draws ended before the tolerance was reached",
+    "draws": "stopped at the budget of draws, before every mean was precise",
+    "seconds": "stopped at the budget of seconds, before every mean was precise",
+    "ended": "the draws ended before every mean was precise",
     "chains": "stopped because the chains disagree: their means differ, and more draws will not help. "
     "Look at the chains, and reparametrise the model",
 }
@@ -80,12 +80,19 @@ class Look:
         return self.estimate.names[int(np.argmax(_or_infinite(self.ratio)))]
 
     def __repr__(self) -> str:
+        return f"{self.draws} draws: {self.distance}"
+
+    @property
+    def distance(self) -> str:
+        """How far the intervals are from their tolerances, in words."""
         within = int((self.ratio <= 1).sum())
-        text = f"{self.draws} draws: {within} of {len(self.ratio)} within the tolerance"
+        text = f"{within} of {len(self.ratio)} intervals within the tolerance"
         if within < len(self.ratio):
-            text += f"; {self.widest} has {_or_infinite(self.ratio).max():.2g} times its own"
+            text += (
+                f"; that of {self.widest} is {_or_infinite(self.ratio).max():.2g} times too wide"
+            )
         elif not self.precise:
-            text += f", from fewer than {LEAST} effective draws or chains that disagree"
+            text += f", but from fewer than {LEAST} effective draws, or from chains with R-hat above {RHAT}"
         return text
 
 
@@ -131,7 +138,7 @@ class Stopped:
         reason = REASONS[self.reason].format(level=f"{self.level:.0%}")
         head = f"{last.draws} draws, {counted(len(self.looks), 'look')}; {reason}"
         if not self.precise:
-            head += f". The widest has {last.ratio.max():.2g} times its tolerance: {last.widest}"
+            head += f". At the last look, {last.distance}"
         most = int(np.argmax(_or_infinite(needed)))
         name = last.estimate.names[most]
         return f"{head}\nplain averages would need {count(needed[most])} draws, for {name}"
@@ -142,7 +149,11 @@ class Stopped:
 
 def _is_constant(found: Estimate) -> np.ndarray:
     """Whether an integrand is the same on all draws: its standard error is that of rounding."""
-    return np.asarray(found.plain_mcse) <= ROUNDING * np.maximum(np.abs(found.plain_value), TINY)
+    rounded = found.plain_mcse <= ROUNDING * np.maximum(np.abs(found.plain_value), TINY)
+    unknown = np.isnan(found.plain_mcse) & (
+        np.asarray(found.plain_rhat) == 1
+    )  # 0 or 1 on all draws
+    return np.asarray(rounded | unknown)
 
 
 def _or_infinite(values: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -25,6 +25,7 @@ from .data import (
     Variables,
     as_reals,
     check_moves,
+    check_sample,
     integrands,
 )
 from .estimation import PLAIN, Estimate, from_statistics, with_audit
@@ -93,17 +94,14 @@ def _deviations(sample: Sample, x: np.ndarray) -> np.ndarray:
     return np.abs(x - x.mean(axis=0)).mean(axis=0)
 
 
-def _check(sample: object, kernel: object) -> None:
+def _check(sample: Any, kernel: object) -> None:
     """Raise an error for samples and kernels that a discrepancy is not defined for."""
     if isinstance(sample, Stream):
         raise TypeError(
             "every pair of draws is needed, so all draws must be in memory: give a Sample, perhaps of every "
             "tenth draw."
         )
-    if not isinstance(sample, Sample):
-        raise TypeError(
-            f"the sample is of type {type(sample).__name__}: give a Sample(draws, scores)."
-        )
+    check_sample(sample)
     if sample.space is not None:
         raise NotImplementedError(
             "a discrepancy ignores the boundary of a space: give draws and scores on the unconstrained "

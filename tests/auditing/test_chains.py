@@ -87,6 +87,32 @@ def test_chains_that_disagree_are_a_remark() -> None:
     assert "Run them longer" in repr(report)
 
 
+def _slow_chains(start: float, chains: int = 20, length: int = 200) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    x = np.empty((chains, length, 2))
+    now = np.full((chains, 2), start) if start else rng.normal(size=(chains, 2))
+    for i in range(length):
+        now = 0.95 * now + np.sqrt(1 - 0.95**2) * rng.normal(size=(chains, 2))
+        x[:, i] = now
+    return x
+
+
+def test_swapped_axes() -> None:
+    x = _slow_chains(0.0)
+    swapped = np.swapaxes(x, 0, 1)
+    finding = _finding(swapped, "axes")
+    assert finding.fatal and "draws.swapaxes(0, 1)" in finding.message
+    with pytest.raises(sx.AuditError, match="axes seem to be swapped"):
+        sx.estimate("x", sx.Sample(swapped, -swapped))
+    assert sx.audit(sx.Sample(x, -x)).passed
+
+
+def test_chains_that_drift_together_are_not_swapped() -> None:
+    x = _slow_chains(30.0)
+    assert np.corrcoef(x[:-1, :, 0].ravel(), x[1:, :, 0].ravel())[0, 1] > 0.9
+    assert "axes" not in {problem.kind for problem in sx.audit(sx.Sample(x, -x)).problems}
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3), (4, 7), (1, 19)])
 def test_too_few_draws(shape: tuple[int, int]) -> None:
     draws = np.random.default_rng(0).normal(size=(*shape, 2))

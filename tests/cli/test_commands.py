@@ -32,7 +32,7 @@ def test_summary_as_json_has_the_numbers_of_the_library(name: str, here: Path, c
     for label, row in rows.items():
         assert list(row) == list(table.columns)
         assert all(_same(row[key], table.at[label, key]) for key in row)
-    assert "as accurate as plain ones of" in answer["note"]
+    assert "as accurate as plain means from" in answer["note"]
 
 
 def test_summary_as_csv_has_all_digits(here: Path, capsys) -> None:

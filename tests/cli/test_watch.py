@@ -16,14 +16,14 @@ def test_it_ends_with_0_when_the_means_are_precise(here: Path, capsys) -> None:
     assert answer["draws"] < 400 and answer["looks"][-1]["widest"] <= 1
     assert answer["plain_draws"]["mu"] > 300
     first, *_, last = err.strip().splitlines()
-    assert first == "200 draws: 1 of 1 within the tolerance"
+    assert first == "200 draws: 1 of 1 intervals within the tolerance"
     assert last.startswith("plain averages would need ") and last.endswith(" draws, for mu")
 
 
 def test_it_ends_with_3_when_the_draws_are_not_enough(here: Path, capsys) -> None:
     assert main(["watch", "draws.zarr", "--tolerance", "1e-14", "--unit", "absolute"]) == 3
     out, err = capsys.readouterr()
-    assert "the draws ended before the tolerance was reached" in err
+    assert "the draws ended before every mean was precise" in err
     assert [line for line in out.splitlines() if line.startswith("tau ")]
 
 

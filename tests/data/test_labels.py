@@ -43,7 +43,6 @@ FUNCTIONS = {
     "in place": (lambda d: np.cumsum(np.array(d["theta"]))[-1], THETA.sum(-1)),
     "called x": (lambda x: x["tau"], TAU),
     "positional": (lambda d, /: d["tau"], TAU),
-    "called as a variable": (lambda tau: tau["tau"] + 1, TAU + 1),
     "called nearly so": (lambda taus: taus["tau"], TAU),
     "unpacked": (lambda d: dict(d)["tau"], TAU),
     "what there is": (lambda d: d["tau"] if "tau" in d else d["log_tau"], TAU),

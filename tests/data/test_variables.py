@@ -80,9 +80,21 @@ def test_functions_of_several_variables() -> None:
     np.testing.assert_allclose(found.values[..., 3], np.hypot(np.exp(LOG_TAU), THETA[..., 0]))
 
 
-def test_a_function_of_anything_else_gets_the_unconstrained_draw() -> None:
-    found = sx.data.integrands({"sum": lambda z, power=2: jnp.sum(z**power)}, _sample())
-    np.testing.assert_allclose(found.values[..., 0], LOG_TAU**2 + (THETA**2).sum(-1))
+def test_a_function_of_x_or_of_no_name_gets_the_unconstrained_draw() -> None:
+    for f in (lambda x, power=2: jnp.sum(x**power), lambda z, /: jnp.sum(z**2)):
+        found = sx.data.integrands({"sum": f}, _sample())
+        np.testing.assert_allclose(found.values[..., 0], LOG_TAU**2 + (THETA**2).sum(-1))
+
+
+def test_a_function_of_another_name_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"no rate: it has .*; for the whole .* lambda x: "):
+        sx.data.integrands({"P": lambda rate: rate[0] > rate[1]}, _sample())
+
+
+def test_a_variable_has_no_labels_in_a_function() -> None:
+    for label in ("Choate", "tau"):  # another variable's name is a label like any other
+        with pytest.raises(ValueError, match=r"gets the variable theta, an array without labels"):
+            sx.data.integrands({"one": lambda theta, at=label: theta[at]}, _sample())
 
 
 def test_columns_are_arguments_too() -> None:

@@ -1,5 +1,7 @@
 """Intervals, covariances and functions of several expectations."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -105,3 +107,33 @@ def test_t_intervals_cover_where_normal_ones_do_not() -> None:
     z = np.abs(found.mean / found.mcse)
     assert np.mean(z < 1.96) < 0.94
     assert 0.94 < np.mean(z < t_quantile(0.95, found.freedom)) < 0.975
+
+
+class TestEventsWithOneOutcome:
+    """An event that no draw shows, or every draw, has no standard error: 0 would be wrong."""
+
+    X = np.random.default_rng(0).normal(size=(4, 250, 2))
+    EVENTS: ClassVar = {"never": lambda x: x[0] > 9, "always": lambda x: x[0] < 9, "x": "x"}
+
+    def test_estimate(self) -> None:
+        found = sx.estimate(self.EVENTS, sx.Sample(self.X, -self.X))
+        assert found.value[:2].tolist() == [0, 1]
+        assert np.isnan(found.mcse[:2]).all() and np.isnan(found.plain_mcse[:2]).all()
+        assert np.isnan(found.interval()[:2]).all()
+        assert np.isfinite(found.mcse[2:]).all()
+        assert found.reason is not None
+        assert found.reason.startswith("never, always: 0 on every draw, or 1. If these are events")
+        assert "no standard error: never, always" in " ".join(repr(found).split())
+
+    def test_other_constants_have_none_to_report(self) -> None:
+        found = sx.estimate(lambda x: 2.0 + 0 * x[0], sx.Sample(self.X, -self.X))
+        assert found.mcse[0] < 1e-14 and found.reason is None
+
+    def test_weights(self) -> None:
+        found = sx.weigh(sx.Sample(self.X, -self.X)).probability({"never": lambda x: x[0] > 9})
+        assert np.isnan(found.mcse).all() and found.reason is not None
+
+    def test_many(self) -> None:
+        batch = sx.Batch(self.X[None], -self.X[None])
+        found = sx.estimate_many({"never": lambda x: x[0] > 9, "x": "x"}, batch)
+        assert np.isnan(found.mcse[0, 0]) and np.isfinite(found.mcse[0, 1:]).all()

@@ -188,7 +188,7 @@ def test_formats(sample: sx.Sample, table: pd.DataFrame) -> None:
     assert long.loc["worth", "tau"] == table.loc["tau", "worth"]
     assert isinstance(summary(sample, fmt="rich"), Table)
     for made in (labelled, wide, long):
-        assert "as accurate as plain ones of" in made.attrs["steinax"]
+        assert "as accurate as plain means from" in made.attrs["steinax"]
 
 
 def test_a_sample_without_variables_shows_its_columns() -> None:

@@ -121,9 +121,9 @@ def from_numpyro(
             sites, are kept; deterministic sites that are missing are computed.
         model_args: for a model, its positional arguments.
         model_kwargs: for a model, its keyword arguments.
-        dims: the names of the axes of a site, after (chain, draw): `{"theta": ["school"]}`. When not
-            given they are those of the plates; for stored scores only together with `coords`, because
-            the model has to be traced for its plates (shapes only, without numbers).
+        dims: the names of the axes of a site, after (chain, draw): `{"theta": ["school"]}`. Those of
+            other sites are their plates; for stored scores only together with `coords`, because the model
+            has to be traced for its plates (shapes only, without numbers).
         coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
         log_likelihood: whether to compute the log likelihood of each observation, to request as
             `"log_likelihood/y"`.
@@ -231,9 +231,11 @@ def _parts(
     groups = {"posterior": scored.variables}
     if log_likelihood:
         groups["log_likelihood"] = _log_likelihood(scored)
-    if dims is None and scored.model is not None and (coords or not scored.free):
+    if scored.model is not None and (coords or not scored.free):
         sites = sites_of(scored.model, scored.args, scored.kwargs)
-        dims = {name: site.dims for name, site in sites.items() if site.dims}
+        known = {name for arrays in groups.values() for name in arrays}
+        plates = {n: site.dims for n, site in sites.items() if site.dims and n in known}
+        dims = {**plates, **(dims or {})}
     position = leaves(scored.position, "draws")
     return {
         "draws": flat_columns(position),

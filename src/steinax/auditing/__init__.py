@@ -16,6 +16,7 @@ from ._audit import (
     act_on as act_on,
     audit,
     audited,
+    axes_swapped as axes_swapped,
     check_mode as check_mode,
 )
 from ._differences import central_differences

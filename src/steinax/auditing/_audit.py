@@ -7,12 +7,13 @@ from typing import Any, ClassVar, Literal, get_args
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Bool, Float
 
 from .._numerics import few_threads
 from .._show import counted, listed
 from .._types import AnyArray, Chains, Points
 from ..chains import HEAVY, HOPELESS, pareto_khat, split_rhat
-from ..data import Sample, check_moves, kish_size
+from ..data import Sample, check_moves, check_sample, kish_size
 from ._differences import differences
 from ._energies import densities
 from ._identities import (
@@ -144,6 +145,8 @@ class AuditReport(eqx.Module):
             return []
         if not self.checked or not np.isfinite(self.limit).all():
             return [ADVICE[:1].upper() + ADVICE[1:]]
+        if self.limit.max() > 1:
+            return [f"There are too few effective draws to notice wrong scores; {ADVICE}"]
         hidden = f"{float(self.limit.max()):.2g}"
         shift = f"errors in the scores that shift a mean by less than {hidden} sd"
         return [f"The audit would not notice {shift}; {ADVICE}"]
@@ -173,7 +176,10 @@ class AuditError(ValueError):
 def integrity(sample: Sample) -> Iterator[Finding]:
     """Yield the problems of the chains, regardless of their scores."""
     yield from _constant(sample)
-    yield from _duplicates(sample)
+    swapped = tuple(_swapped(sample))
+    yield from swapped
+    if not swapped:
+        yield from _duplicates(sample)
     yield from _stuck(sample)
     yield from _divergences(sample)
     yield from _disagreement(sample)
@@ -196,6 +202,38 @@ def _constant(sample: Sample) -> Iterator[Finding]:
             "over: leave those columns out of draws and scores."
         )
         yield Finding("constant", message, columns=columns)
+
+
+FEWEST, FOLLOW = 8, 0.3  # chains, and the correlation, from which neighbours follow each other
+
+
+def axes_swapped(y: Float[AnyArray, "posterior dim chain draw"]) -> Bool[AnyArray, " posterior"]:
+    """Tell where each chain resembles the one before it more than each draw the one before it.
+
+    Chains are independent of each other, and draws of a chain are not: the axes are then swapped.
+
+    Args:
+        y: draws standardised to mean 0 and variance 1 in each dimension.
+    """
+    posteriors, _, chains, length = y.shape
+    if chains < FEWEST or length < 2:
+        return np.zeros(posteriors, dtype=bool)
+    across = (y[:, :, 1:] * y[:, :, :-1]).mean(axis=(1, 2, 3))
+    along = (y[..., 1:] * y[..., :-1]).mean(axis=(1, 2, 3))
+    return (across > FOLLOW) & (along < across / 2)
+
+
+def _swapped(sample: Sample) -> Iterator[Finding]:
+    """Find arrays (draw, chain, dim)."""
+    spread = sample.x.std(axis=0)
+    y = (sample.draws - sample.x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    if axes_swapped(np.moveaxis(y, -1, 0)[None]).any():
+        message = (
+            f"each of the {sample.chains} chains follows the one before it, and their draws do not: the axes "
+            "seem to be swapped. Give (chain, draw, dim): draws.swapaxes(0, 1), and scores and variables "
+            "likewise."
+        )
+        yield Finding("axes", message)
 
 
 def _duplicates(sample: Sample) -> Iterator[Finding]:
@@ -369,6 +407,7 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
     >>> by_hand.verified
     True
     """
+    check_sample(sample)
     compared = [] if log_density is None else _compare(sample, log_density)
     known = sample.verified or sample.space is not None
     problems = list(integrity(sample))
@@ -486,7 +525,7 @@ def _short(sample: Sample) -> Finding:
 
 type AuditMode = Literal["raise", "warn", "off", "unadjusted"]
 # Findings about the chains or weights rather than the scores.
-CHAINS = ("constant", "repeated", "duplicate", "stuck", "divergences", "weights")
+CHAINS = ("constant", "repeated", "axes", "duplicate", "stuck", "divergences", "weights")
 
 
 class AuditWarning(UserWarning):

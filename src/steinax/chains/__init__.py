@@ -15,6 +15,7 @@ from ._statistics import (
     heavy,
     linearised,
     may_lack_mean,
+    one_outcome as one_outcome,
     pareto_khat,
     shares as shares,
     split_rhat as split_rhat,

@@ -300,6 +300,18 @@ def floor_of(size: AnyArray) -> np.ndarray:
     return FLOOR * np.finfo(np.float64).eps * np.maximum(size, np.finfo(np.float64).tiny)
 
 
+def one_outcome(mean: AnyArray, mcse: AnyArray) -> np.ndarray:
+    """Tell which series are 0 on every draw, or 1, as that of a rare event may be, (k,).
+
+    The draws then do not tell how accurate its probability is.
+
+    >>> one_outcome(np.array([0.0, 1.0, 2.0, 1e-20]), np.array([0.0, 1e-16, 0.0, 1e-22])).tolist()
+    [True, True, False, False]
+    """
+    rounding = floor_of(np.abs(mean))
+    return (mcse <= rounding) & ((mean == 0) | (np.abs(mean - 1) <= rounding))
+
+
 def between_chain_error(means: AnyArray) -> np.ndarray:
     r"""Compute a lower bound of the standard error from the means of the chains, (k,).
 

@@ -36,6 +36,7 @@ from ._sample import (
     as_chains as as_chains,
     as_names as as_names,
     as_reals as as_reals,
+    check_sample as check_sample,
     has_families as has_families,
     kish_size as kish_size,
     on_the_reals as on_the_reals,

@@ -46,9 +46,27 @@ def function_of(label: str, f: Callable, sample: Sample) -> tuple[DrawFunction, 
         first_error = error
     variables = ByName({}, known_names(sample), lambda name: _values(name, sample))
     function = DrawFunction(label, f, variables, sample.dtype)
+    names = list(named_arguments(f))
+    if len(names) == 1 and _values(names[0], sample) is not None:
+        _refuse_labels(names[0], function, first_error)
     if not function.asks():
         raise first_error
     return function, function.shape()
+
+
+def _refuse_labels(name: str, function: DrawFunction, error: Exception) -> None:
+    """Raise the error of a function of one variable, or say that it takes numbers and no labels."""
+    try:
+        asks = function.asks()
+    except Exception:  # the label is no variable
+        asks = True
+    if not asks:
+        raise error
+    raise ValueError(
+        f"a function of {name} alone gets the variable {name}, an array without labels: use positions, "
+        f"{name}[0], or request an element by its label, estimate('{name}[...]', sample). To read variables "
+        "by name, call the argument something else, such as lambda d: d['...']."
+    ) from error
 
 
 def known_names(sample: Sample) -> list[str]:
@@ -76,11 +94,12 @@ def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
         _check_draw(arguments[DRAW], known[DRAW], sample)
     missing = [name for name, values in known.items() if values is None]
     available = known_names(sample) if missing else []
-    if available and (len(names) > 1 or get_close_matches(missing[0], available)):
+    stranger = sample.variables is not None and missing != [DRAW]
+    if available and (len(names) > 1 or stranger or get_close_matches(missing[0], available)):
         raise ValueError(
             f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: it has "
-            f"{some_of(available)}. Name the arguments after some of these, or use a single argument x "
-            "for the whole unconstrained draw, (dim,)."
+            f"{some_of(available)}. Name the arguments after some of these; for the whole unconstrained "
+            "draw, (dim,), write lambda x: ... or lambda x, /: ..."
         )
     return sample.x if missing or not names else {name: known[name] for name in names}  # type: ignore
 

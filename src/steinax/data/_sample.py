@@ -601,6 +601,14 @@ def _is_tuple(node: object) -> bool:
     return isinstance(node, tuple)
 
 
+def check_sample(sample: object) -> None:
+    """Refuse what is no sample, such as the trace of a sampler."""
+    if not isinstance(sample, Sample):
+        raise TypeError(
+            f"the sample is of type {type(sample).__name__}: give a Sample(draws, scores). {ADAPTERS}"
+        )
+
+
 def _as_training(training: object, sample: Sample) -> tuple[Sample, ...]:
     """Check that training points are samples with the columns and the space of the draws."""
     several = training if isinstance(training, list | tuple) else [training]

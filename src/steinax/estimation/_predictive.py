@@ -119,11 +119,13 @@ class Predictive:
             return given.cdf(below) - (0 if above is None else given.cdf(above))
 
         result = self._estimate({self.name: self._values(self.name, inside)})
-        low, high = ("" if end is None or np.ndim(end) else f"{end:g}" for end in (above, below))
-        event = f"{low} < " * (above is not None) + "{}" + f" <= {high}" * (below is not None)
-        if below is None:
-            event = f"{{}} > {low}"
-        names = tuple(f"P({event.format(name)})".replace("  ", " ") for name in result.names)
+        ends = np.broadcast_arrays(*(np.nan if end is None else end for end in (above, below)))
+        limits = [
+            np.broadcast_to(end.ravel(), len(result.names)).astype(float).tolist() for end in ends
+        ]
+        names = tuple(
+            _event(name, *limit) for name, *limit in zip(result.names, *limits, strict=True)
+        )
         return replace(result, names=names, value=np.clip(result.value, 0, 1))
 
     def quantile(self, q: Numbers) -> Estimate:
@@ -350,6 +352,13 @@ def _called(given: Any, *names: str) -> Any:
 
 def _mean(given: Any) -> Any:
     return _called(given, "mean")
+
+
+def _event(name: str, low: float, high: float) -> str:
+    """Name the probability of an interval, of which an end may be NaN for none."""
+    if np.isnan(high):
+        return f"P({name} > {low:g})"
+    return f"P({'' if np.isnan(low) else f'{low:g} < '}{name} <= {high:g})"
 
 
 def _variance(given: Any) -> Any:

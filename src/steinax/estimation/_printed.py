@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROWS = 20  # the most rows of an estimate that are shown
 NAMES = 3  # long names may take 1 / NAMES of the width
 UNVERIFIED = (
-    "Until then a value is shown to the digits of its plain average; .value has all of them."
+    "Until the scores are checked, a value has the digits of its plain average; .value has all."
 )
 MORE = ".chosen and .candidates"
 HEADINGS = ("", "value", "mcse", "plain", "mcse", "worth", "ess", "rhat")
@@ -76,7 +76,8 @@ def _fitting(cells: Sequence[tuple[str, ...]], room: int) -> int:
 
 def html(estimate: Any) -> str:
     """Format an estimate as an HTML table for notebooks."""
-    return html_table(HEADINGS, _rows(estimate), _below(estimate, ROWS))
+    below = [part for line in _below(estimate, ROWS) for part in line.split("\n")]
+    return html_table(HEADINGS, _rows(estimate), below)
 
 
 def _rows(estimate: Any) -> list[tuple[str, ...]]:

@@ -26,6 +26,7 @@ from ..chains import (
     correlation,
     linearised,
     may_lack_mean,
+    one_outcome,
     t_quantile,
 )
 from ..citing import references_of
@@ -320,8 +321,9 @@ class Estimate(eqx.Module):
         used = sorted(set(self.chosen))
         source = ", ".join(used) if len(used) <= 2 else f"{len(used)} control variates"
         chosen = (f"from {source}",) * len(functions)
+        why = self.reason or why
         result = from_statistics(
-            better, plain, tuple(functions), chosen, self.note, reason=why or self.reason
+            better, plain, tuple(functions), chosen, self.note, why, of_draws=False
         )
         return replace(result, audit=self.audit, references=references_of(self))
 
@@ -510,7 +512,7 @@ def _difference(new: Estimate, old: Estimate) -> Estimate:
     chosen = (a if a == b else f"{a}; {b}" for a, b in zip(new.chosen, old.chosen, strict=True))
     why = "; ".join(dict.fromkeys(why for why in (new.reason, old.reason) if why)) or None
     note = "difference of independent runs"
-    result = from_statistics(better, plain, new.names, tuple(chosen), note, why)
+    result = from_statistics(better, plain, new.names, tuple(chosen), note, why, of_draws=False)
     audit = None if new.audit is None or old.audit is None else new.audit.merged(old.audit)
     return replace(result, audit=audit, references=references_of((new, old)))
 
@@ -552,18 +554,40 @@ def from_statistics(
     note: str,
     reason: str | None = None,
     references: tuple[str, ...] = (),
+    of_draws: bool = True,
 ) -> Estimate:
-    """Make an estimate from the statistics of the residuals, and those of f itself."""
+    """Make an estimate from the statistics of the residuals, and those of f itself.
+
+    Args:
+        better: of the residuals.
+        plain: of f.
+        names: of the integrands.
+        chosen: the control variate of each.
+        note: on the method.
+        reason: why there are no standard errors.
+        references: papers on the method.
+        of_draws: whether f is a function of draws, whose error is unknown if it is 0 on all of them; the
+            difference of two estimates may be 0.
+    """
     if reason is None and np.any(np.isnan(better.mcse + plain.mcse) & np.isfinite(better.mean)):
         reason = (
             "there are fewer than 4 averaged draws in each chain; give longer chains to have one"
         )
-    worth = np.asarray((plain.mcse / better.mcse) ** 2)
+    alike = one_outcome(plain.mean, plain.mcse) if of_draws else np.zeros(len(names), bool)
+    if np.any(alike):
+        which = listed([name for name, one in zip(names, alike, strict=True) if one])
+        unknown = (
+            f"{which}: 0 on every draw, or 1. If these are events, their probabilities may differ "
+            "from that by up to 3 / the number of effective draws"
+        )
+        reason = unknown if reason is None else f"{reason}; {unknown}"
+    mcse, plain_mcse = (np.where(alike, np.nan, each.mcse) for each in (better, plain))
+    worth = np.asarray((plain_mcse / mcse) ** 2)
     return Estimate(
         value=better.mean,
-        mcse=better.mcse,
+        mcse=mcse,
         plain_value=plain.mean,
-        plain_mcse=plain.mcse,
+        plain_mcse=plain_mcse,
         worth=worth,
         rhat=better.rhat,
         residual_ess=better.ess,

@@ -16,7 +16,7 @@ from .._types import AnyArray, Key, Series
 from ..auditing import AuditMode, AuditReport, audited
 from ..chains import ChainStatistics, chain_statistics, controlled_statistics, linearised
 from ..citing import references_of
-from ..data import Integrands, IntegrandSpec, Sample, Stream, integrands, space_family
+from ..data import Integrands, IntegrandSpec, Sample, Stream, check_sample, integrands, space_family
 from ..families import AbstractFamily, AbstractLinearFamily
 from ..objectives import AbstractPenalty
 from ..solvers import CrossFitted, Exact, prepare, random_key
@@ -606,6 +606,7 @@ def weigh(
     """
     if isinstance(sample, Stream):
         raise TypeError("weigh needs its draws in memory: give a Sample.")
+    check_sample(sample)
     _check(family, f, penalty)
     sample = sample.with_training()
     report, family = audited(sample, audit), family or space_family(sample)

@@ -20,10 +20,11 @@ from ..auditing import (
     SHARED,
     STILL,
     STUCK,
+    axes_swapped,
     effective_sizes,
     false_alarms,
 )
-from ..chains import Averages, averages, controlled_averages
+from ..chains import Averages, averages, controlled_averages, one_outcome
 from ..data import DRAWS_PER_DIM, LIMITS
 from ..estimation import CrossFit
 from ..families import AbstractFamily, Polynomial, stein_monomials
@@ -253,7 +254,7 @@ def suspicious(
     stays = (draws[:, 0, :, 1:] == draws[:, 0, :, :-1]).mean(axis=2)
     square = np.einsum("bdcn,bdcn->bdc", y, y) / y.shape[3] - y.mean(axis=3) ** 2
     still = square.max(axis=1) < MARGIN * STILL**2
-    flagged = twins | (stays > STUCK).any(axis=1) | still.any(axis=1)
+    flagged = twins | axes_swapped(y) | (stays > STUCK).any(axis=1) | still.any(axis=1)
     if diverging is not None:
         flagged |= diverging.mean(axis=(1, 2)) > DIVERGING
     return flagged
@@ -333,13 +334,15 @@ def compute(
 
 
 def _numbers(better: Averages, plain: Averages) -> AnyArray:
-    worth = (plain.mcse / better.mcse) ** 2
+    alike = one_outcome(plain.mean, plain.mcse)
+    mcse, plain_mcse = (np.where(alike, np.nan, each.mcse) for each in (better, plain))
+    worth = (plain_mcse / mcse) ** 2
     return np.stack(
         [
             better.mean,
-            better.mcse,
+            mcse,
             plain.mean,
-            plain.mcse,
+            plain_mcse,
             worth,
             plain.ess * worth,
             better.rhat,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from .._show import counted, shortened, some_of
+from .._show import counted, shortened, some_of, worth_text
 from .._types import AnyArray
 from ..chains import t_quantile
 from ._batched import NUMBERS
@@ -177,9 +177,16 @@ class Estimates(eqx.Module):
         lines = [f"Estimates({head}: {names})" if names else f"Estimates({head})"]
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
         lines.append(f"  {ok} ok" + (f", {len(self) - ok} failed: {kinds}" if kinds else ""))
-        if ok and self.names:
-            low, middle, high = np.nanquantile(self.worth[self.ok], [0.05, 0.5, 0.95])
-            lines.append(f"  worth {middle:.3g} times as many draws ({low:.3g} to {high:.3g})")
+        if np.isfinite(self.worth[self.ok]).any():
+            low, middle, high = map(
+                worth_text, np.nanquantile(self.worth[self.ok], [0.05, 0.5, 0.95])
+            )
+            lines.append(f"  worth {middle} times as many draws ({low} to {high})")
+            alike = int(np.isnan(self.mcse[self.ok]).any(axis=1).sum())
+            if alike:
+                lines.append(
+                    f"  {alike} with an event that no draw shows, or every draw: mcse is NaN"
+                )
         for i in np.flatnonzero(~self.ok)[:SHOWN]:
             lines.append(
                 shortened(f"  {i}: {self.status[i]}: {self.reason[i].splitlines()[0]}", WIDTH)

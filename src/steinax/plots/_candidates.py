@@ -9,7 +9,7 @@ from ._style import (
     CONTROLLED,
     FAINT,
     FONT,
-    INK,
+    GRID,
     PLAIN,
     ROWS,
     Axes,
@@ -17,6 +17,7 @@ from ._style import (
     factor_text,
     framed,
     height_of,
+    ink,
     name_rows,
     one_axes,
     refuse_others,
@@ -63,7 +64,7 @@ def plot_candidates(estimate: Estimate, *, most: int = SHOWN, ax: Axes | None = 
         mean[rows],
         y,
         "|",
-        color=INK,
+        color=ink(),
         markersize=13,
         markeredgewidth=2,
         label="their mean",
@@ -189,7 +190,7 @@ def _stems(ax: Axes, worth: np.ndarray, labels: Sequence[str], high: float) -> N
         text = "no standard error" if np.isnan(value) else worth_label(value)
         start = 1.0 if np.isnan(value) else max(end, 1.0)
         offset, align = (-9, "right") if np.isposinf(value) else (7, "left")
-        box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
+        box = {"boxstyle": "square,pad=0.1", "facecolor": ax.get_facecolor(), "edgecolor": "none"}
         ax.annotate(
             text,
             (start, row),
@@ -198,7 +199,7 @@ def _stems(ax: Axes, worth: np.ndarray, labels: Sequence[str], high: float) -> N
             va="center",
             ha=align,
             fontsize=size,
-            color=INK,
+            color=ink(),
             bbox=box if np.isposinf(value) else None,
         )
 
@@ -224,7 +225,7 @@ def _ticks(ax: Axes, low: float, high: float) -> None:
     top.tick_params(labelsize=FONT)
     top.set_xlabel("width of the interval, plain = 1", fontsize=FONT)
     top.spines["top"].set_visible(False)
-    ax.grid(axis="x", color="#dddddd", linewidth=0.8)
+    ax.grid(axis="x", **GRID)
     ax.set_axisbelow(True)
 
 

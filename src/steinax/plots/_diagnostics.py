@@ -19,6 +19,7 @@ from ._style import (
     AxesPair,
     chosen_rows,
     framed,
+    ink,
     legend_above,
     one_axes,
     plain_log,
@@ -66,9 +67,9 @@ def plot_residuals(
     left.plot(fitted, values, color=PLAIN, **dots)
     both = np.r_[fitted, values]
     ends = np.array([both.min(), both.max()])
-    left.plot(ends, ends, color=INK, linewidth=1.0, zorder=3)
+    left.plot(ends, ends, color=ink(), linewidth=1.0, zorder=3)
     right.plot(fitted, residual - residual.mean(), color=CONTROLLED, **dots)
-    right.axhline(0.0, color=INK, linewidth=1.0, zorder=3)
+    right.axhline(0.0, color=ink(), linewidth=1.0, zorder=3)
     for axes, label in ((left, short_name(shown)), (right, "residual: f - g - c")):
         axes.set_xlabel("control variate: g + c")
         axes.set_ylabel(label)
@@ -312,7 +313,7 @@ def plot_convergence(
                 n, np.abs(value - truth), marker="x", label=f"actual error, {label}", **cross
             )
     if truth is not None:
-        left.axhline(truth, color=INK, linewidth=1.0, linestyle="--", label="truth", zorder=0)
+        left.axhline(truth, color=ink(), linewidth=1.0, linestyle="--", label="truth", zorder=0)
     _finish(left, right, n, short_name(shown), level)
     return np.array([left, right], dtype=object)
 
@@ -432,7 +433,7 @@ def _finish_losses(upper: Axes, lower: Axes, losses: np.ndarray, known: bool) ->
     lower.set_xlabel("epoch")
     lower.set_ylabel("learning rate")
     if not known:
-        style = {"ha": "center", "va": "center", "fontsize": FONT, "color": INK}
+        style = {"ha": "center", "va": "center", "fontsize": FONT, "color": ink()}
         lower.text(0.5, 0.5, "the optimiser's own", transform=lower.transAxes, **style)
         lower.set_yticks([])
     for ax in (upper, lower):

@@ -21,12 +21,19 @@ else:  # matplotlib is imported when a plot is drawn
 PLAIN = "#E69F00"
 CONTROLLED = "#0072B2"
 COLOURS = (CONTROLLED, "#D55E00", "#009E73", "#CC79A7", "#56B4E9", PLAIN)  # for several estimates
-INK = "#222222"
+INK = "#222222"  # on cells of a light colour; elsewhere see `ink`
 FAINT = "#bbbbbb"
+
+GRID = {"color": "#888888", "alpha": 0.15, "linewidth": 0.8}  # visible on white and on black
 
 ROWS = 60  # most rows that are labelled
 FONT = 9.0  # largest font size of labels, in points
 LONGEST = 36  # most characters of a name
+
+
+def ink() -> str:
+    """Return the colour of text and lines, which depends on the style: white on a dark background."""
+    return str(require("matplotlib", extra="plots").rcParams["text.color"])
 
 
 def one_axes(ax: Axes | None, width: float, height: float) -> Axes:
@@ -70,7 +77,7 @@ def name_rows(ax: Axes, names: Sequence[str], longest: int = LONGEST) -> float:
     ax.set_ylim(count - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.grid(axis="y", color="#eeeeee", linewidth=0.8)
+    ax.grid(axis="y", **GRID)
     ax.set_axisbelow(True)
     return size
 
@@ -128,7 +135,7 @@ def chosen_rows(names: Sequence[str], wanted: Sequence[str] | None) -> list[int]
 
 def framed(ax: Axes) -> None:
     """Draw a faint grid, and remove the frame at the top and right."""
-    ax.grid(color="#eeeeee", linewidth=0.8)
+    ax.grid(**GRID)
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -160,6 +167,7 @@ __all__ = [
     "CONTROLLED",
     "FAINT",
     "FONT",
+    "GRID",
     "INK",
     "PLAIN",
     "ROWS",
@@ -168,6 +176,7 @@ __all__ = [
     "chosen_rows",
     "factor_text",
     "height_of",
+    "ink",
     "legend_above",
     "literal",
     "name_rows",

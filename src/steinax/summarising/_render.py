@@ -97,9 +97,9 @@ def gain_text(number: float) -> str:
     return f"{number:.1f}" if number < 9.95 else count(number)
 
 
-# Columns in order of priority where room is scarce: first the gain, then diagnostics.
+# Columns in order of priority where room is scarce: the gain, the posterior, then the plain mean.
 FIRST = (
-    *("mean", "mcse_mean", "plain_mean", "plain_mcse_mean", "worth", "r_hat", "sd", "lb", "ub"),
+    *("mean", "mcse_mean", "worth", "r_hat", "sd", "lb", "ub", "plain_mean", "plain_mcse_mean"),
     *("mcse_sd", "ess_bulk", "ess_tail", "ess", "plain_sd", "plain_mcse_sd"),
     *("mcse_lb", "mcse_ub", "plain_lb", "plain_ub"),
 )
@@ -119,7 +119,8 @@ def render(
     """Render a summary as a rich table no wider than the terminal, with a note on the gain below it.
 
     If there is no room for all columns, the most important ones are shown: the controlled mean with its
-    error, the plain one, `worth` and R-hat; then the others. Long names are cut in the middle.
+    error, `worth`, R-hat, the standard deviation, the interval and the plain mean; then the others. Long
+    names are cut in the middle.
 
     Args:
         frame: the result of `summary` in its wide format.

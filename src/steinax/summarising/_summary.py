@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -17,6 +18,7 @@ from ..data import (
     AXES,
     Integrands,
     Sample,
+    Variables,
     as_dataset,
     has_families,
     kept_training,
@@ -52,7 +54,7 @@ def as_sample(data: Any) -> Sample:
 
     if not isinstance(data, (xarray.DataTree, str, os.PathLike)):
         raise TypeError(
-            f"a summary of type {type(data).__name__}: give a Sample, as Sample(draws, scores), a DataTree "
+            f"summary takes no {type(data).__name__}: give a Sample, as Sample(draws, scores), a DataTree "
             f"with scores, or the path of a netCDF file or zarr store. {ADAPTERS}"
         )
     return from_arviz(data, audit=False)
@@ -76,6 +78,8 @@ def parameters(
         dataset = sample.variables.tree["posterior"].to_dataset()[list(sample.variables.names)]
     if isinstance(var_names, str):
         var_names = [var_names]
+    if filter_vars is None and var_names is not None:
+        dataset = dataset.assign(_elements(dataset, var_names))
     try:
         dataset = dataset.azstats.filter_vars(var_names, filter_vars).ds
     except KeyError as error:
@@ -90,6 +94,15 @@ def parameters(
             f"var_names={var_names!r} leaves no variable to summarise: give names of existing variables."
         )
     return dataset.map(_as_floats).transpose(*AXES, ...)
+
+
+def _elements(dataset: "xarray.Dataset", names: Sequence[str]) -> dict[str, Any]:
+    """Select single elements of variables, such as `theta[Choate]`, as variables of these names."""
+    variables = Variables(dataset)
+    found = {
+        name: variables.labelled(name) for name in names if "[" in name and name not in dataset
+    }
+    return {name: (AXES, one[0][..., 0]) for name, one in found.items() if one is not None}
 
 
 def _as_floats(variable: "xarray.DataArray") -> "xarray.DataArray":
@@ -530,7 +543,9 @@ def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: Summar
     elif audit is not None:
         lines.append(repr(audit))
         if not audit.verified:
-            lines.append("Until then means and sds are shown to the digits of the plain ones.")
+            lines.append(
+                "Until the scores are checked, means and sds have the digits of the plain ones."
+            )
     return "\n".join(lines)
 
 
@@ -538,11 +553,9 @@ def _describe_gain(names: tuple[str, ...], worth: np.ndarray) -> str:
     """Describe the gain in efficiency of the means; those whose `worth` is NaN are left out."""
     least, median = int(np.nanargmin(worth)), float(np.nanmedian(worth))
     if worth[least] > PERFECT:
-        return (
-            "These means are as accurate as plain ones of more than a billion times as many draws."
-        )
+        return "These means are as accurate as plain means from more than a billion times as many draws."
     sentence = (
-        f"These means are as accurate as plain ones of {gain_text(median).replace('>', 'more than ')} "
+        f"These means are as accurate as plain means from {gain_text(median).replace('>', 'more than ')} "
         "times as many draws"
     )
     if np.isfinite(worth).sum() == 1:
