@@ -74,7 +74,7 @@ def test_divergences(count: int, fatal: bool) -> None:
     finding = _finding(X, "divergences", diverging=diverging)
     assert finding.fatal is fatal
     assert f"{count} of 400 draws" in finding.message
-    assert "Reparametrise" in finding.message
+    assert "reparametrise" in finding.message
 
 
 def test_chains_that_disagree_are_a_remark() -> None:

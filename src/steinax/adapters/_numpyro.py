@@ -63,8 +63,9 @@ def latent_sites(sites: Mapping[str, Site], samples: Mapping[str, np.ndarray]) -
     discrete = [name for name, site in sites.items() if site.kind == "discrete"]
     if discrete:
         raise ValueError(
-            f"the sites {', '.join(discrete)} are discrete, and so have no score, which is a gradient: "
-            "sum them out of the model by hand; or let NUTS sum them out, with "
+            f"the sites {', '.join(discrete)} are discrete, and so have no score, which is a gradient. If "
+            "they are data, give them as model_args or model_kwargs. If they are unknown, sum them out of "
+            "the model by hand; or let NUTS sum them out, with "
             'extra_fields=("z_grad",), and give from_numpyro(mcmc).'
         )
     latent = sorted(name for name, site in sites.items() if site.kind == "latent")

@@ -323,9 +323,9 @@ def _divergences(sample: Sample) -> Iterator[Finding]:
     count = int(np.sum(sample.diverging))
     fraction = count / sample.size
     message = (
-        f"{count} of {sample.size} draws ({fraction:.1%}) ended in a divergence: the sampler has missed "
-        "a part of the posterior, which no estimate from its draws can reveal. Reparametrise (a "
-        "non-centred form for a hierarchy) or raise the target acceptance rate, and sample again."
+        f"{count} of {sample.size} draws ({fraction:.1%}) ended in a divergence: the sampler may have missed "
+        "a part of the posterior, which no estimate from its draws can reveal. Raise the target acceptance "
+        "rate, or reparametrise (a hierarchy often in the other form, centred or not), and sample again."
     )
     yield Finding("divergences", message, fatal=fraction > DIVERGING)
 

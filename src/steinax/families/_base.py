@@ -55,7 +55,7 @@ class AbstractFamily(Described):
         return any(term.keeps_coordinates for term in self.terms if term is not self)
 
     def __add__(self, other: "AbstractFamily") -> "AbstractFamily":
-        return add(self, other)
+        return add(self, other) if isinstance(other, AbstractFamily) else NotImplemented
 
 
 NUMBERS = 2**23  # entries of the feature matrix in memory at once, when only products are needed

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import NamedTuple
 
+from .._show import counted
 from .._types import Key
 from ..families import AbstractLinearFamily
 from ._base import AbstractSolver, Problem, Solution
@@ -100,7 +101,7 @@ class Auto(AbstractSolver):
         p, _ = unknowns(problem)
         smallest = min(p, n)
         if has_mean_square(problem) or smallest <= FEW:
-            return Exact(), f"{smallest} unknowns"
+            return Exact(), counted(smallest, "unknown")
         matrix_free = is_matrix_free(problem)
         if not matrix_free and smallest > KEPT_ROWS:
             reason = "too many for a matrix of their pairs, so on landmarks, not exact"
@@ -109,7 +110,7 @@ class Auto(AbstractSolver):
         work = polynomial_work if matrix_free else kernel_work
         iterative = folds * work(n, dim, problem.f.shape[1] if k is None else k).cost
         if (p < n and not matrix_free) or exact <= TIE * iterative:
-            return Exact(), f"{smallest} unknowns"
+            return Exact(), counted(smallest, "unknown")
         solver = ConjugateGradient(tolerance=TOLERANCE)
         return solver, f"{smallest} unknowns, fewer operations than to factorise"
 

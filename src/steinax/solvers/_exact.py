@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from .._numerics import cholesky, inverse_triangular, namespace, whitening
+from .._show import counted
 from .._types import AnyArray, Key, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
 from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
@@ -286,7 +287,7 @@ class Exact(AbstractSolver):
             )
         if primal_only and self.dual:
             raise ValueError("MeanSquare has no dual form: use Exact(), or another penalty.")
-        sizes = f"{p} coefficients, {train} draws"
+        sizes = f"{counted(p, 'coefficient')}, {counted(train, 'draw')}"
         if dual_form and not primal_only:
             return True, f"exact, dual: {sizes}"
         return False, f"exact, primal: {sizes}"
