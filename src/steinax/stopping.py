@@ -149,11 +149,7 @@ class Stopped:
 
 def _is_constant(found: Estimate) -> np.ndarray:
     """Whether an integrand is the same on all draws: its standard error is that of rounding."""
-    rounded = found.plain_mcse <= ROUNDING * np.maximum(np.abs(found.plain_value), TINY)
-    unknown = np.isnan(found.plain_mcse) & (
-        np.asarray(found.plain_rhat) == 1
-    )  # 0 or 1 on all draws
-    return np.asarray(rounded | unknown)
+    return np.asarray(found.plain_mcse) <= ROUNDING * np.maximum(np.abs(found.plain_value), TINY)
 
 
 def _or_infinite(values: np.ndarray) -> np.ndarray:

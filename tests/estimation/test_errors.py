@@ -137,3 +137,18 @@ class TestEventsWithOneOutcome:
         batch = sx.Batch(self.X[None], -self.X[None])
         found = sx.estimate_many({"never": lambda x: x[0] > 9, "x": "x"}, batch)
         assert np.isnan(found.mcse[0, 0]) and np.isfinite(found.mcse[0, 1:]).all()
+
+    def test_variables_of_the_model_may_be_constants(self) -> None:
+        factor = np.zeros((4, 250, 2, 2))
+        factor[..., 0, 0], factor[..., 1, :] = 1.0, self.X
+        sample = sx.from_arrays(self.X, -self.X, variables={"factor": factor})
+        found = sx.estimate("factor", sample)
+        assert found.value[:2].tolist() == [1, 0] and found.reason is None
+        assert np.all(found.mcse < 1)
+
+    def test_a_run_goes_on_until_the_event_is_seen(self) -> None:
+        batches = [
+            sx.Sample(self.X[:, i : i + 50], -self.X[:, i : i + 50]) for i in range(0, 250, 50)
+        ]
+        found = sx.until(batches, {"never": lambda x: x[0] > 9}, 0.01, unit="absolute")
+        assert found.reason == "ended" and not found.precise

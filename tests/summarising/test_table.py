@@ -242,3 +242,29 @@ def test_refusals_say_what_to_do(sample: sx.Sample) -> None:
     with pytest.raises(sx.AuditError, match="sign"):
         summary(wrong)
     assert "worth" in summary(wrong, audit="off")
+
+
+def test_elements_of_variables_that_share_an_axis_keep_their_names() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 100, 8)) + np.arange(8)
+    sample = sx.from_arrays(
+        *(x, np.arange(8) - x),
+        variables={"tau": x[..., :2], "u": x[..., 2:].reshape(4, 100, 3, 2)},
+        dims={"tau": "effect", "u": ["area", "effect"]},
+        coords={"effect": ["x", "y"], "area": ["a", "b", "c"]},
+    )
+    table = summary(sample)
+    names = [f"u[{area}, {effect}]" for area in "abc" for effect in "xy"]
+    assert table.index.tolist() == ["tau[x]", "tau[y]", *names]
+    np.testing.assert_allclose(table["mean"], np.arange(8), atol=1e-10)
+    np.testing.assert_allclose(table["plain_mean"], x.mean(axis=(0, 1)), rtol=1e-12)
+    np.testing.assert_allclose(table["sd"], 1.0, atol=0.1)
+
+
+def test_an_element_is_selected_by_its_label() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 100, 2))
+    sample = sx.from_arrays(
+        *(x, -x), variables={"u": x}, dims={"u": ["area"]}, coords={"area": ["a", "b"]}
+    )
+    one, both = summary(sample, "u[b]"), summary(sample)
+    assert one.index.tolist() == ["u[b]"] and both.index.tolist() == ["u[a]", "u[b]"]
+    assert one.loc["u[b]", "plain_mean"] == both.loc["u[b]", "plain_mean"]

@@ -117,13 +117,18 @@ def axes_and_labels(
         coords: the labels along an axis.
         names: the variables.
     """
-    axes = {axis for named in (dims or {}).values() for axis in named}
+    dims = {
+        name: [one] if isinstance(one, str) else list(one) for name, one in (dims or {}).items()
+    }
+    axes = {axis for named in dims.values() for axis in named}
+    if twice := sorted(axes & set(names)):
+        raise ValueError(f"{twice[0]!r} is a variable and an axis: give the axis another name.")
     for what, given, known in (("dims", dims, set(names)), ("coords", coords, axes)):
         for name in set(given or ()) - known:
             if meant := get_close_matches(name, known, 1):
                 raise ValueError(f"`{what}` has an entry for {name!r}: write {meant[0]!r}.")
     return {
-        "dims": None if dims is None else {name: list(axes) for name, axes in dims.items()},
+        "dims": dims or None,
         "coords": None if coords is None else dict(coords),
     }
 

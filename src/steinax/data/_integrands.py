@@ -147,6 +147,7 @@ class Piece:
         extra: bytes that reading needs in addition to the columns themselves.
         steps: finds where columns jump, given their slice and values; None if they do not.
         function: that gives the columns, if one does.
+        named: whether it is a variable of the model, which may be constant.
     """
 
     names: Sequence[str]
@@ -154,6 +155,7 @@ class Piece:
     extra: int = 0
     steps: Callable[[slice, np.ndarray], tuple[Steps, ...]] | None = None
     function: DrawFunction | None = None
+    named: bool = False
 
 
 def piece(label: str, f: Integrand, sample: Sample) -> Piece:
@@ -162,7 +164,7 @@ def piece(label: str, f: Integrand, sample: Sample) -> Piece:
         return _above(piece(label, f.f, sample), f.threshold, sample)
     if isinstance(f, str):
         values, names = _by_name(label, f, sample)
-        return Piece(names, lambda columns: values[..., columns])
+        return Piece(names, lambda columns: values[..., columns], named=True)
     if callable(f):
         return _of_function(label, f, sample)
     if _is_stored(f):
@@ -303,6 +305,8 @@ class Integrands(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     training: Values | None = None  # on the training points that are used; None if none are
     steps: tuple[Steps, ...] = ()  # where each jumps; empty if that is not known of any
+    # those that are variables of the model: one that is 0 on all draws is so by definition
+    variables: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property
     def jumping(self) -> np.ndarray:
@@ -412,7 +416,8 @@ class IntegrandColumns:
             )
             steps = joined(list(found))
         training = None if self.training is None else self.training(start, stop)
-        return Integrands(values.astype(self.dtype, copy=False), names, training, steps)
+        named = tuple(name for part, at, _ in blocks if part.named for name in part.names[at])
+        return Integrands(values.astype(self.dtype, copy=False), names, training, steps, named)
 
 
 def _columns_of(

@@ -602,7 +602,7 @@ def _is_tuple(node: object) -> bool:
 
 
 def check_sample(sample: object) -> None:
-    """Refuse what is no sample, such as the trace of a sampler."""
+    """Refuse what is not a sample, such as the trace of a sampler."""
     if not isinstance(sample, Sample):
         raise TypeError(
             f"the sample is of type {type(sample).__name__}: give a Sample(draws, scores). {ADAPTERS}"

@@ -225,11 +225,17 @@ def _random(dataset: "xarray.Dataset") -> list[str]:
     return [str(name) for name, array in dataset.data_vars.items() if set(AXES) <= set(array.dims)]
 
 
-def labels(name: str, array: "xarray.DataArray") -> list[str]:
-    """Name the elements of an array as ArviZ does: `theta[Choate]`, `L[1, 0]`."""
+def labels(name: str, array: "xarray.DataArray", skipped: int = 2) -> list[str]:
+    """Name the elements of an array as ArviZ does: `theta[Choate]`, `L[1, 0]`.
+
+    Args:
+        name: of the variable.
+        array: its values.
+        skipped: the number of axes before those of the variable, such as chain and draw.
+    """
     axes = [
         array.coords[dim].values if dim in array.coords else range(size)
-        for dim, size in list(array.sizes.items())[2:]
+        for dim, size in list(array.sizes.items())[skipped:]
     ]
     shape = [len(axis) for axis in axes]
     return [

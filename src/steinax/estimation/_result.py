@@ -1,7 +1,7 @@
 """Estimates: the class `Estimate`, its storage, and functions of several estimates."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import index
@@ -323,7 +323,7 @@ class Estimate(eqx.Module):
         chosen = (f"from {source}",) * len(functions)
         why = self.reason or why
         result = from_statistics(
-            better, plain, tuple(functions), chosen, self.note, why, of_draws=False
+            better, plain, tuple(functions), chosen, self.note, why, constants=functions
         )
         return replace(result, audit=self.audit, references=references_of(self))
 
@@ -398,7 +398,10 @@ class Estimate(eqx.Module):
         if held.reason is not None:
             better = replace(better, mcse=np.full_like(better.mcse, np.nan))
         plain = chain_statistics(linearised(f.values, weights))
-        result = from_statistics(better, plain, f.names, chosen, held.note, held.reason, references)
+        result = from_statistics(
+            *(better, plain, f.names, chosen, held.note, held.reason, references),
+            constants=f.variables,
+        )
         columns = np.asarray(f.values, np.float64).reshape(-1, len(f.names))
         flags = zip(f.names, may_lack_mean(columns), strict=True)
         heavy = tuple(name for name, flag in flags if flag)
@@ -512,7 +515,9 @@ def _difference(new: Estimate, old: Estimate) -> Estimate:
     chosen = (a if a == b else f"{a}; {b}" for a, b in zip(new.chosen, old.chosen, strict=True))
     why = "; ".join(dict.fromkeys(why for why in (new.reason, old.reason) if why)) or None
     note = "difference of independent runs"
-    result = from_statistics(better, plain, new.names, tuple(chosen), note, why, of_draws=False)
+    result = from_statistics(
+        better, plain, new.names, tuple(chosen), note, why, constants=new.names
+    )
     audit = None if new.audit is None or old.audit is None else new.audit.merged(old.audit)
     return replace(result, audit=audit, references=references_of((new, old)))
 
@@ -554,9 +559,11 @@ def from_statistics(
     note: str,
     reason: str | None = None,
     references: tuple[str, ...] = (),
-    of_draws: bool = True,
+    constants: Collection[str] = (),
 ) -> Estimate:
     """Make an estimate from the statistics of the residuals, and those of f itself.
+
+    A function that is 0 on all draws, or 1, may be an event, and then has no standard error.
 
     Args:
         better: of the residuals.
@@ -566,14 +573,14 @@ def from_statistics(
         note: on the method.
         reason: why there are no standard errors.
         references: papers on the method.
-        of_draws: whether f is a function of draws, whose error is unknown if it is 0 on all of them; the
-            difference of two estimates may be 0.
+        constants: names of those that are not events, such as variables of the model.
     """
     if reason is None and np.any(np.isnan(better.mcse + plain.mcse) & np.isfinite(better.mean)):
         reason = (
             "there are fewer than 4 averaged draws in each chain; give longer chains to have one"
         )
-    alike = one_outcome(plain.mean, plain.mcse) if of_draws else np.zeros(len(names), bool)
+    events = np.array([name not in constants for name in names], dtype=bool)
+    alike = events & one_outcome(plain.mean, plain.mcse)
     if np.any(alike):
         which = listed([name for name, one in zip(names, alike, strict=True) if one])
         unknown = (

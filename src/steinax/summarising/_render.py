@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from .._show import GAP, bare_table, count, plain_text, shortened
+from ..data import labels
 
 if TYPE_CHECKING:
     import pandas
@@ -250,7 +251,7 @@ def output(
         fmt: the format.
         round_to: as in `summary`.
     """
-    from arviz_base import dataset_to_dataframe, rcParams
+    from arviz_base import rcParams
 
     automatic = round_to == "auto"
     digits = rcParams["stats.round_to"] if round_to is None else round_to
@@ -264,11 +265,24 @@ def output(
         frame = frame if exact else _rounded_frame(frame, digits, list(table.data_vars))
         frame.attrs.update(table.attrs)
         return frame
-    frame = dataset_to_dataframe(whole, sample_dims=["summary"]).T
+    frame = _wide(whole)
     frame.attrs.update(table.attrs)
     if not exact:
         frame = _rounded_frame(frame, digits, list(frame.columns))
     return _as_frame(frame, kept, automatic, fmt)
+
+
+def _wide(table: "xarray.Dataset") -> "pandas.DataFrame":
+    """Convert to a row for each element, a column for each statistic.
+
+    arviz_base (seen in 1.3) mixes up the elements of a variable that shares a dimension with an earlier one.
+    """
+    import pandas
+
+    arrays = {str(name): array.transpose("summary", ...) for name, array in table.items()}
+    names = [label for name, array in arrays.items() for label in labels(name, array, 1)]
+    blocks = [array.values.reshape(len(array), -1).T for array in arrays.values()]
+    return pandas.DataFrame(np.concatenate(blocks), names, table["summary"].values.tolist())
 
 
 def _as_frame(

@@ -468,7 +468,8 @@ def _arviz(dataset: "xarray.Dataset", prob: float | None, kind: Any) -> "xarray.
         table: Any = arviz_stats.summary(  # type: ignore[attr-defined]
             dataset, kind="all", fmt="xarray", ci_prob=prob, ci_kind=kind, round_to="none"
         )
-    return table
+    axes = {name: ("summary", *dataset[name].dims[2:]) for name in dataset}
+    return table.assign({name: table[name].transpose(*order) for name, order in axes.items()})
 
 
 def _flat(array: "xarray.DataArray", axes: int) -> np.ndarray:
