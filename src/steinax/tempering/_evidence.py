@@ -386,7 +386,7 @@ def _total(
 CURVED = 0.5  # error of a share beyond which its linear approximation is unreliable
 TOO_CURVED = (
     "a share is a logarithm that is too far from linear within its error; give more draws or more "
-    "temperatures, or use ThermodynamicIntegration()"
+    "temperatures, or use steinax.tempering.ThermodynamicIntegration()"
 )
 
 
@@ -501,7 +501,8 @@ def evidence(
     Args:
         tempered: draws from the prior to the posterior, with log likelihoods and scores.
         family: the family of control variates for all temperatures; chosen from the draws by default.
-        method: `SteppingStones()` by default; `ThermodynamicIntegration()` and `Trapezium()` are others.
+        method: `SteppingStones()` by default; others in `steinax.tempering` are
+            `ThermodynamicIntegration()` and `Trapezium()`.
         split: as in `estimate`, with a family.
         penalty: as in `estimate`, with a family.
         solver: as in `estimate`, with a family.
