@@ -54,6 +54,8 @@ def test_output_of_another_kind_is_refused_before_the_files_are_read(
 ) -> None:
     assert main([command, "no such file.nc", "--output", str(tmp_path / "table.xlsx")]) == 2
     assert "table.xlsx would be a text file: let its name end in .txt" in capsys.readouterr().err
+    assert main([command, "no such file.nc", "--output", str(tmp_path / "new" / "table.txt")]) == 2
+    assert "new: create it first" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -93,7 +93,7 @@ class TestRegion:
         first, second = kept_training(sample)
         assert first.all() and not second.any()
         note = sx.estimate("mu", sample, sx.Polynomial(1)).note
-        assert "200 training points besides the draws; 101 left out: there are draws among" in note
+        assert "200 training points besides the draws; 101 left out: some of them are draws" in note
 
     def test_draws_of_the_target_are_all_used(self) -> None:
         assert all(kept.all() for kept in kept_training(BOTH))

@@ -83,11 +83,13 @@ def add_output(parser: argparse.ArgumentParser, csv: bool = True) -> None:
 
 
 def _output(name: str, endings: Sequence[str]) -> str:
-    """Refuse files that are not text, such as table.xlsx."""
+    """Refuse files that are not text, such as table.xlsx, or in a folder that does not exist."""
     if Path(name).suffix not in ("", ".txt", ".log", *endings):
         raise argparse.ArgumentTypeError(
             f"{name} would be a text file: let its name end in {', '.join(['.txt', *endings])}"
         )
+    if not Path(name).parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {Path(name).parent}: create it first")
     return name
 
 

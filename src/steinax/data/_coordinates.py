@@ -103,8 +103,9 @@ def training_note(sample: Sample) -> str:
     far = given - used - along
     reasons = [f"{far} left out: too far from the draws"] if far else []
     if along:
-        reasons.append(f"{along} left out: there are draws among them, which may not train")
-    return "; ".join([f"fitted to {counted(used, 'training point')} besides the draws", *reasons])
+        reasons.append(f"{along} left out: some of them are draws")
+    points = f"{counted(used, 'training point')} besides the draws" if used else "the draws alone"
+    return "; ".join([f"fitted to {points}", *reasons])
 
 
 type Coordinates = Callable[[Sample], tuple[AnyArray, AnyArray] | None]
