@@ -580,15 +580,15 @@ def from_statistics(
             "there are fewer than 4 averaged draws in each chain; give longer chains to have one"
         )
     events = np.array([name not in constants for name in names], dtype=bool)
-    alike = events & one_outcome(plain.mean, plain.mcse)
-    if np.any(alike):
+    mcse, plain_mcse = better.mcse, plain.mcse
+    if events.any() and np.any(alike := events & one_outcome(plain.mean, plain.mcse)):
         which = listed([name for name, one in zip(names, alike, strict=True) if one])
         unknown = (
             f"{which}: 0 on every draw, or 1. If these are events, their probabilities may differ "
             "from that by up to 3 / the number of effective draws"
         )
         reason = unknown if reason is None else f"{reason}; {unknown}"
-    mcse, plain_mcse = (np.where(alike, np.nan, each.mcse) for each in (better, plain))
+        mcse, plain_mcse = (np.where(alike, np.nan, error) for error in (mcse, plain_mcse))
     worth = np.asarray((plain_mcse / mcse) ** 2)
     return Estimate(
         value=better.mean,
