@@ -164,7 +164,7 @@ def plot_worth(
     else:
         _curve(ax, worth, high)
     ax.axvline(1.0, color=PLAIN, linewidth=2.0, zorder=1)
-    ax.set_xlabel("worth: times as many plain draws would be as accurate")
+    ax.set_xlabel("worth: how many times as many plain draws it takes")
     _ticks(ax, low, high)
     return ax
 

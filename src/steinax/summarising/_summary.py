@@ -534,8 +534,8 @@ def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: Summar
     constant = int((~better.controlled).sum())
     if constant:
         lines.append(
-            f"{constant} of {len(worth)} {'is' if constant == 1 else 'are'} constant or not finite, with the "
-            "numbers of ArviZ."
+            f"{constant} of {len(worth)} {'is' if constant == 1 else 'are'} constant or not finite, and "
+            "shown as ArviZ shows them."
         )
     if better.heavy:
         lines.append(no_mean(better.heavy))
