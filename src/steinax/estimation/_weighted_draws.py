@@ -551,7 +551,8 @@ class WeightedDraws(eqx.Module):
     ) -> Estimate:
         chosen, note = (self.chosen,) * len(names), f"{kind}, {self.note}"
         result = from_statistics(
-            better, plain, names, chosen, note, reason=reason, references=self.references
+            *(better, plain, names, chosen, note, reason, self.references),
+            constants=() if kind in ("mean", "probability") else names,
         )
         return replace(result, audit=self.audit)
 

@@ -347,6 +347,7 @@ def _distribution(
             "delasheras2018better",
             "coles2021reduced",
         ),
+        constants=controlled.names,  # no draw has particles in a core
     )
     return with_audit(result, report, audit)
 
