@@ -96,9 +96,9 @@ def tuned_for_sgd(
 ) -> Hyper:
     """The hyper-parameters and the learning rate of least held-out variance of SGD itself.
 
-    All rates are tried with the hyper-parameters of the start. With others, the best so far and its two
-    neighbours are tried, and then the next ones for as long as the best is the last that was tried. In a
-    quick run every fourth rate is tried each time, so that jax compiles once.
+    All rates are tried with the hyper-parameters of the start, or every fourth in a quick run. With others,
+    the best so far and its two neighbours are tried, and then the next ones for as long as the best is the
+    last that was tried.
 
     Args:
         make: the family with some hyper-parameters.
@@ -112,7 +112,7 @@ def tuned_for_sgd(
 
     def left(hyper: Hyper) -> float:
         nonlocal lowest
-        near = RATES.index(lowest[1]) if rates and EVERY["value"] == 1 else None
+        near = RATES.index(lowest[1]) if rates else None
         remaining, rates[hyper] = _over_rates(make(hyper), hyper, pilots, epochs, near)
         lowest = min(lowest, (remaining, rates[hyper]))
         return remaining
@@ -142,7 +142,8 @@ def _over_rates(
 ) -> tuple[float, float]:
     """What SGD leaves with the best rate, and that rate: of all, or of those around a place on the grid."""
     first, last = (0, len(RATES)) if near is None else (max(near - 1, 0), near + 2)
-    best = _by_sgd(family, hyper, given, epochs, RATES[first : last : EVERY["value"]])
+    every = EVERY["value"] if near is None else 1
+    best = _by_sgd(family, hyper, given, epochs, RATES[first:last:every])
     while near is not None:
         place = RATES.index(best[1])
         if place == first > 0:
