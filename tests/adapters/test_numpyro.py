@@ -198,9 +198,13 @@ def test_plates_name_the_axes_when_there_are_labels_for_them(zoo: MCMC) -> None:
     coords = {"school": ["a", "b", "c"]}
     labelled = from_numpyro(zoo, coords=coords)
     assert sx.data.integrands("effect", labelled).names[:2] == ("effect[0, a]", "effect[0, b]")
+    other = from_numpyro(zoo, coords=coords, dims={"simplex": ["part"]})
+    assert sx.data.integrands("effect", other).names[:2] == ("effect[0, a]", "effect[0, b]")
+    assert other.variables is not None and other.variables["simplex"].dims[2:] == ("part",)
     MAY.update(run=False)
-    dims = {"effect": ["year", "school"]}
-    assert from_numpyro(zoo, coords=coords, dims=dims).variables is not None
+    dims = {"effect": ["time", "school"]}
+    named = from_numpyro(zoo, dims=dims)
+    assert named.variables is not None and named.variables["effect"].dims[2:] == ("time", "school")
 
 
 def test_a_run_in_float32() -> None:

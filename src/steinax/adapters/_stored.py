@@ -198,7 +198,8 @@ def _stored_training(tree: "xarray.DataTree") -> list[list[Sample]]:
 
 def _of_draws(tree: "xarray.DataTree") -> "xarray.DataTree":
     """Leave out the groups of training points."""
-    return tree.drop_nodes(TRAINING, errors="ignore")
+    present = [name for name in TRAINING if name in tree.children]
+    return tree.drop_nodes(present) if present else tree
 
 
 def _is_verified(tree: "xarray.DataTree") -> bool:
