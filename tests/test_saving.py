@@ -123,7 +123,7 @@ class TestLoadingRunsNothing:
     def test_a_pickle_in_place_of_the_file(self) -> None:
         with open("bad.npz", "wb") as file:
             pickle.dump(Bomb(), file)
-        with pytest.raises(ValueError, match=r"allow_pickle|not saved"):
+        with pytest.raises(ValueError, match="not a file that steinax wrote"):
             sx.ControlVariate.load("bad.npz")
         assert not os.path.exists("exploded")
 

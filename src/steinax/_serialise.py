@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import sys
+import zipfile
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -35,13 +36,22 @@ def from_bytes(content: bytes) -> Any:
     A class is looked up by name among the modules that are already imported; nothing is imported
     or executed because of the file.
     """
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+    with _opened(content) as file:
         structure = json.loads(str(file["structure"]))
         if structure.get("format") != FORMAT:
             raise ValueError(
                 "the file has another format: save it again with this version of steinax."
             )
         return _decode(structure["content"], file)
+
+
+def _opened(content: bytes) -> Any:
+    """Open the bytes of an npz file that has a structure."""
+    if zipfile.is_zipfile(io.BytesIO(content)):
+        file = np.load(io.BytesIO(content), allow_pickle=False)
+        if "structure" in file:
+            return file
+    raise ValueError("this is not a file that steinax wrote: give the path that was given to save.")
 
 
 def _encode(node: Any, arrays: Arrays) -> Any:

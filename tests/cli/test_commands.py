@@ -58,6 +58,14 @@ def test_output_of_another_kind_is_refused_before_the_files_are_read(
     assert "new: create it first" in capsys.readouterr().err
 
 
+def test_two_formats_are_refused_before_the_files_are_read(tmp_path: Path, capsys) -> None:
+    to_csv = ["--output", str(tmp_path / "table.csv")]
+    assert main(["summary", "no such file.nc", *to_csv, "--json"]) == 2
+    assert "table.csv ask for two formats" in capsys.readouterr().err
+    assert main(["summary", "no such file.nc", *to_csv, "--csv"]) == 2
+    assert "there is no file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_summary_fits_the_width(width: int, here: Path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))

@@ -105,6 +105,11 @@ class TestAgainstStudent:
         close(est, student().logpdf(EARTH).sum(), 1e3)
         assert est.names == ("lppd",)
 
+    def test_data_of_another_length(self) -> None:
+        new = sx.predictive(lambda mu, sigma: stats.norm(mu, np.full(29, sigma)), earth())
+        with pytest.raises(ValueError, match=r"y of shape \(5,\) .* one number for each"):
+            new.lppd(EARTH[:5])
+
     def test_a_utility(self, one_more: sx.estimation.Predictive) -> None:
         est = one_more.expect(
             {"E y^2": lambda d: d.mean() ** 2 + d.var(), "P(y > 6)": lambda d: d.sf(6)}

@@ -107,6 +107,14 @@ def test_neighbours_of_other_lengths() -> None:
     np.testing.assert_allclose(found.log_likelihood.value, mu, rtol=1e-9)
 
 
+def test_digits_below_the_error_of_the_quadrature_are_not_printed() -> None:
+    found = sx.evidence(gaussian(), sx.Polynomial(4), method=Trapezium())
+    value = repr(found).splitlines()[1].split()[2]
+    places = -int(np.floor(np.log10(found.quadrature_error)))
+    assert found.mcse < 1e-9
+    assert len(value.split(".")[1]) == places + 1
+
+
 def test_it_prints() -> None:
     found = sx.evidence(gaussian(), sx.Polynomial(2))
     shown = repr(found)

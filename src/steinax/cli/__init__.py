@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ._files import check_files
+from ._files import check_files, format_of
 from ._parser import build_parser
 
 __all__ = ["main"]
@@ -69,7 +69,9 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _start(command: Any, options: Any) -> int:
-    """Run a command after checking that its files exist."""
+    """Run a command after checking that its files exist, and that one output format is asked for."""
+    if hasattr(options, "output"):
+        format_of(options)
     check_files(getattr(options, "files", ()))
     return command(options)
 

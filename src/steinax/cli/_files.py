@@ -109,7 +109,12 @@ WIDTH = 120  # of tables that are not shown on a terminal
 def format_of(options: Any) -> str:
     """Return the output format: the given option, else by the file's extension, else a table."""
     ending = Path(options.output or "").suffix.removeprefix(".")
-    return options.format or (ending if ending in ("json", "csv") else "table")
+    by_ending = ending if ending in ("json", "csv") else None
+    if options.format and by_ending and options.format != by_ending:
+        raise ValueError(
+            f"--{options.format} and --output {options.output} ask for two formats: leave one out."
+        )
+    return options.format or by_ending or "table"
 
 
 def write(text: str, options: Any) -> None:

@@ -208,9 +208,9 @@ def _estimate(commands: Any) -> None:
           def total(mu, tau):
               return mu + tau
 
-        A function of one argument that is not a variable is given the unconstrained
-        draw. Functions return a number or an array. Those that use only jax.numpy and
-        arithmetic are fast; others are called once for each draw.
+        A function of x is given the unconstrained draw. Functions return a number or
+        an array. Those that use only jax.numpy and arithmetic are fast; others are
+        called once for each draw.
         """
     examples = [
         "estimate draws.nc --fn functions:total",

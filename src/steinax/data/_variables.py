@@ -148,7 +148,7 @@ class Variables:
                 return read(array[..., *position])[..., None], [name]
         raise KeyError(
             f"{base!r} has no element [{index}: its elements are {some_of(labels(base, array), 5)}. "
-            "Use one of these."
+            "Use one of these; positions count from 0."
         )
 
     def __repr__(self) -> str:

@@ -382,7 +382,13 @@ def _is_discrete(given: Any) -> bool:
 def _log_density(given: Any, y: Any) -> Any:
     for name in ("log_prob", "logpmf" if _is_discrete(given) else "logpdf"):
         if hasattr(given, name):
-            return getattr(given, name)(y)
+            try:
+                return getattr(given, name)(y)
+            except ValueError as error:
+                raise ValueError(
+                    f"y of shape {np.shape(y)} does not go with the conditional distribution ({error}): give "
+                    "one number for each of its elements."
+                ) from error
     raise AttributeError(
         f"the conditional distribution is a {type(given).__name__} without a log density: give it a "
         "method logpdf, or logpmf for counts."
