@@ -92,6 +92,27 @@ def test_every_block_is_run_or_says_why_not(name: str) -> None:
             assert known, f"{where} is run by no one: make it python, bash or text, or list it"
 
 
+EXTRAS = {
+    **{name: name for name in ("blackjax", "numpyro", "nutpie", "pymc", "diffrax")},
+    **{"matplotlib": "plots", "openmm": "physics", "pyerrors": "physics"},
+}
+FOLDERS = ("docs/tour.md", "docs/examples/", "docs/guides/", "docs/beyond/")
+OWN_SAMPLER = "docs/guides/from_your_sampler.md"  # readers have theirs
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name.startswith(FOLDERS) and name != OWN_SAMPLER]
+)
+def test_a_page_says_what_to_install(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    visible = re.sub(
+        r"^```\{code-cell\}.*\n:tags: \[remove-cell\]\n(.*\n)*?```$", "", text, flags=re.M
+    )
+    used = set(re.findall(r"^(?:import|from) (\w+)", visible, re.M)) & set(EXTRAS)
+    told = set(re.findall(r"\w+", " ".join(re.findall(r"pip install [^`]*", text))))
+    assert {EXTRAS[package] for package in used} <= told
+
+
 def test_what_is_listed_is_there() -> None:
     found = {
         key for name in NAMES for b in documents.blocks(ROOT / name) for key in _listed(name, b)
