@@ -31,12 +31,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def reported(name: str, given: argparse.Namespace) -> Report:
-    """Measure what is not kept yet, and write the page of an experiment."""
+    """Write the page of an experiment from the results that are kept."""
     which = experiment(name)
-    cells = which.cells(given.quick)
-    if given.workers:
-        run(name, cells, given.reps, given.results, given.workers, given.quick)
-    rows = kept_rows(name, cells, given.reps, given.results)
+    rows = kept_rows(name, which.cells(given.quick), given.reps, given.results)
     if not rows:
         raise SystemExit(f"nothing of {name} is kept in {given.results}: give it --workers.")
     pages = given.out or given.results / "pages"
@@ -69,6 +66,9 @@ def main(arguments: list[str] | None = None) -> int:
     given.results = given.results or (folder() / "quick" if given.quick else folder())
     given.out = given.out or (None if given.quick else ROOT / "docs" / "paper")
     os.environ[KEPT] = str(given.results.resolve())
+    if given.workers:
+        cells = {name: experiment(name).cells(given.quick) for name in names}
+        run(cells, given.reps, given.results, given.workers, given.quick)
     failed = 0
     for name in names:
         for claim in reported(name, given).claims:

@@ -4,7 +4,7 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -20,19 +20,20 @@ KEPT_FIELDS = ("cell", "repetition", "seconds", "tuning", "extra", "source")
 
 
 def run(
-    name: str, cells: list[Cell], repetitions: int, results: Path, workers: int, quick: bool
+    cells: Mapping[str, list[Cell]], repetitions: int, results: Path, workers: int, quick: bool
 ) -> None:
-    """Measure what is not kept yet of this source, each cell on one core with all its repetitions."""
-    path = _path(results, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    now = source()
-    kept = {_key(row.cell, row.repetition) for row in _rows(path) if row.source == now}
-    tasks: list[tuple[Cell, list[int]]] = []
-    for cell in cells:
-        most = min(repetitions, cell.get("repetitions", repetitions))
-        missing = [r for r in range(most) if _key(cell, r) not in kept]
-        if missing:
-            tasks.append((cell, missing))
+    """Measure what is not kept yet of this source, each cell on one core with all its repetitions.
+
+    Args:
+        cells: those of each experiment, by its name.
+        repetitions: the most of each cell.
+        results: the folder of the results.
+        workers: how many processes, each on a core of its own.
+        quick: whether sizes are small and times are not read.
+    """
+    results.mkdir(parents=True, exist_ok=True)
+    tasks = {name: _missing(name, of, repetitions, results) for name, of in cells.items()}
+    tasks = {name: of for name, of in tasks.items() if of}
     if not tasks:
         return
     os.environ.update(ONE_THREAD)  # new processes inherit it, before they import jax
@@ -41,10 +42,32 @@ def run(
     for core in range(workers):
         cores.put(core)
     with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(cores,)) as pool:
-        pool.submit(_prepare, name, quick).result()
-        waiting = [pool.submit(_measure, name, *task, str(path), quick) for task in tasks]
+        ready = {name: pool.submit(_prepare, name, quick) for name in tasks}
+        waiting = {}
+        for name, of in tasks.items():
+            ready[name].result()
+            path = str(_path(results, name))
+            waiting |= {pool.submit(_measure, name, *task, path, quick): name for task in of}
         for done, future in enumerate(as_completed(waiting), start=1):
-            print(f"{name} {done}/{len(tasks)}: {future.result()}", file=sys.stderr, flush=True)
+            where = f"{waiting[future]}, {done} of {len(waiting)}"
+            print(f"{where}: {future.result()}", file=sys.stderr, flush=True)
+
+
+def _missing(
+    name: str, cells: list[Cell], repetitions: int, results: Path
+) -> list[tuple[Cell, list[int]]]:
+    """Return the cells of an experiment with the repetitions that are not kept yet of this source."""
+    now = source()
+    kept = {
+        _key(row.cell, row.repetition) for row in _rows(_path(results, name)) if row.source == now
+    }
+    found = []
+    for cell in cells:
+        most = min(repetitions, cell.get("repetitions", repetitions))
+        missing = [r for r in range(most) if _key(cell, r) not in kept]
+        if missing:
+            found.append((cell, missing))
+    return found
 
 
 def kept_rows(name: str, cells: list[Cell], repetitions: int, results: Path) -> list[Row]:

@@ -96,9 +96,9 @@ def tuned_for_sgd(
 ) -> Hyper:
     """The hyper-parameters and the learning rate of least held-out variance of SGD itself.
 
-    All rates are tried with the hyper-parameters of the start, or every fourth in a quick run. With others,
-    the best so far and its two neighbours are tried, and then the next ones for as long as the best is the
-    last that was tried.
+    All rates are tried with the hyper-parameters of the start. With others, the best so far and its two
+    neighbours are tried, and then the next ones for as long as the best is the last that was tried. A quick
+    run tries every fourth rate each time, on the first draws only: jax then compiles once.
 
     Args:
         make: the family with some hyper-parameters.
@@ -141,9 +141,10 @@ def _over_rates(
     near: int | None,
 ) -> tuple[float, float]:
     """What SGD leaves with the best rate, and that rate: of all, or of those around a place on the grid."""
+    if EVERY["value"] > 1:
+        return _by_sgd(family, hyper, given[:1], epochs, RATES[:: EVERY["value"]])
     first, last = (0, len(RATES)) if near is None else (max(near - 1, 0), near + 2)
-    every = EVERY["value"] if near is None else 1
-    best = _by_sgd(family, hyper, given, epochs, RATES[first:last:every])
+    best = _by_sgd(family, hyper, given, epochs, RATES[first:last])
     while near is not None:
         place = RATES.index(best[1])
         if place == first > 0:
