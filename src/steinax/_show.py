@@ -120,7 +120,7 @@ def plain_text(table: Any, width: int) -> str:
 
 
 _TABLE = "display: block; overflow-x: auto; margin: 0; width: fit-content; max-width: 100%"
-_CELL = "padding: 0.1em 0.7em; white-space: nowrap; text-align: "
+_CELL = "padding: 0.1em 0.45em; white-space: nowrap; text-align: "
 
 
 def html_table(headings: Iterable[str], rows: Iterable[Iterable[str]], below: Iterable[str]) -> str:
@@ -138,7 +138,8 @@ def html_table(headings: Iterable[str], rows: Iterable[Iterable[str]], below: It
     table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     text = "<br>".join(map(escape, below))
     note = f'<p style="font-size: 0.85em">{text}</p>' if text else ""
-    return f'<table style="{_TABLE}">{table}</table>{note}'
+    # the class of data frames, which notebooks and themes of documentation know, in the dark too
+    return f'<table class="dataframe" style="{_TABLE}">{table}</table>{note}'
 
 
 def _cell(tag: str, text: str, side: str) -> str:
