@@ -10,7 +10,7 @@ from pathlib import Path
 from .._markdown import about, origin, table
 from .._pinned import ROOT
 from ._chains import KEPT, folder
-from ._experiment import EXPERIMENTS, Claim, Report, experiment
+from ._experiment import EXPERIMENTS, FEWER, REPETITIONS, Claim, Report, experiment
 from ._run import kept_rows, run
 from ._tuning import at_the_ends
 
@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("names", nargs="*", metavar="NAME", help=", ".join(EXPERIMENTS))
     made.add_argument("--all", action="store_true", help="every experiment")
     made.add_argument("--quick", action="store_true", help="small sizes, few repetitions")
-    made.add_argument("--reps", type=int, help="repetitions of each cell: 20, or 2 if quick")
+    made.add_argument("--reps", type=int, help="repetitions of each cell: 20 or 10, 2 if quick")
     made.add_argument("--out", type=Path, help="folder of pages: docs/paper, or none if quick")
     made.add_argument("--results", type=Path, help="where results are kept")
     made.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="0: what is kept")
@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
 def reported(name: str, given: argparse.Namespace) -> Report:
     """Write the page of an experiment from the results that are kept."""
     which = experiment(name)
-    rows = kept_rows(name, which.cells(given.quick), given.reps, given.results)
+    rows = kept_rows(name, which.cells(given.quick), _repetitions(name, given), given.results)
     if not rows:
         raise SystemExit(f"nothing of {name} is kept in {given.results}: give it --workers.")
     pages = given.out or given.results / "pages"
@@ -49,6 +49,10 @@ def reported(name: str, given: argparse.Namespace) -> Report:
     return report
 
 
+def _repetitions(name: str, given: argparse.Namespace) -> int:
+    return given.reps or (QUICK_REPETITIONS if given.quick else FEWER.get(name, REPETITIONS))
+
+
 def claims_table(claims: tuple[Claim, ...]) -> str:
     """What the rows bear out, and what not."""
     rows = [[one.statement, "yes" if one.holds else "**no**", one.evidence] for one in claims]
@@ -62,13 +66,14 @@ def main(arguments: list[str] | None = None) -> int:
     names = EXPERIMENTS if given.all else tuple(given.names)
     if not names or set(names) - set(EXPERIMENTS):
         made.error(f"give names of experiments ({', '.join(EXPERIMENTS)}), or --all.")
-    given.reps = given.reps or (QUICK_REPETITIONS if given.quick else 20)
     given.results = given.results or (folder() / "quick" if given.quick else folder())
     given.out = given.out or (None if given.quick else ROOT / "docs" / "paper")
     os.environ[KEPT] = str(given.results.resolve())
     if given.workers:
-        cells = {name: experiment(name).cells(given.quick) for name in names}
-        run(cells, given.reps, given.results, given.workers, given.quick)
+        wanted = {
+            name: (experiment(name).cells(given.quick), _repetitions(name, given)) for name in names
+        }
+        run(wanted, given.results, given.workers, given.quick)
     failed = 0
     for name in names:
         for claim in reported(name, given).claims:

@@ -17,6 +17,8 @@ EXPERIMENTS = (
     "sonar",
     "madelon",
 )
+REPETITIONS = 20  # of each cell, as in the paper
+FEWER = {"gaussian_processes": 10, "lidar": 10, "lotka_volterra": 10}  # for time
 type Cell = dict[str, Any]  # with "repetitions", that many at most are made
 
 

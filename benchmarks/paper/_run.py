@@ -20,19 +20,18 @@ KEPT_FIELDS = ("cell", "repetition", "seconds", "tuning", "extra", "source")
 
 
 def run(
-    cells: Mapping[str, list[Cell]], repetitions: int, results: Path, workers: int, quick: bool
+    wanted: Mapping[str, tuple[list[Cell], int]], results: Path, workers: int, quick: bool
 ) -> None:
     """Measure what is not kept yet of this source, each cell on one core with all its repetitions.
 
     Args:
-        cells: those of each experiment, by its name.
-        repetitions: the most of each cell.
+        wanted: the cells of each experiment, by its name, and the most repetitions of each.
         results: the folder of the results.
         workers: how many processes, each on a core of its own.
         quick: whether sizes are small and times are not read.
     """
     results.mkdir(parents=True, exist_ok=True)
-    tasks = {name: _missing(name, of, repetitions, results) for name, of in cells.items()}
+    tasks = {name: _missing(name, *of, results) for name, of in wanted.items()}
     tasks = {name: of for name, of in tasks.items() if of}
     if not tasks:
         return

@@ -61,13 +61,13 @@ def test_the_paper_took_a_equal_to_one():
 
 
 def test_results_are_kept_and_not_measured_twice(tmp_path):
-    run({"genz": [CELL]}, 2, tmp_path, 1, quick=True)
+    run({"genz": ([CELL], 2)}, tmp_path, 1, quick=True)
     path = tmp_path / "genz.jsonl"
     first = path.read_text()
     line = json.loads(first.splitlines()[0])
     assert {"cell", "repetition", "error", "seconds", "steinax", "cpu", "date"} <= set(line)
     path.write_text(first + first.splitlines()[0][:40])  # a run that was stopped in a line
-    run({"genz": [CELL]}, 2, tmp_path, 1, quick=True)
+    run({"genz": ([CELL], 2)}, tmp_path, 1, quick=True)
     rows = kept_rows("genz", [CELL], 20, tmp_path)
     assert [row.repetition for row in rows] == [0, 1]
     assert rows[0].error[0] == genz.measure(CELL, 0).error[0]
@@ -84,7 +84,7 @@ def test_a_rerun_with_another_source_refreshes_rows(tmp_path):
         "extra": {},
     }
     path.write_text(json.dumps(line | {"source": "another"}) + "\n")
-    run({"genz": [CELL]}, 1, tmp_path, 1, quick=True)
+    run({"genz": ([CELL], 1)}, tmp_path, 1, quick=True)
     (found,) = kept_rows("genz", [CELL], 1, tmp_path)
     assert found.error[0] == row.error[0]
     assert len(path.read_text().splitlines()) == 2
