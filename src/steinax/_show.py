@@ -282,8 +282,12 @@ def error_text(error: float) -> str:
 
 
 def worth_text(worth: float) -> str:
-    """Format the gain in efficiency of an estimate, capped at `PERFECT`."""
-    return BEYOND if worth > PERFECT else f"{worth:.3g}"
+    """Format the gain in efficiency of an estimate: three digits, or a number of draws.
+
+    >>> worth_text(1.038), worth_text(28.61), worth_text(1234.5), worth_text(3e15)
+    ('1.04', '28.6', '1234', '>1e9')
+    """
+    return f"{worth:.3g}" if worth < 99.95 else count(worth)
 
 
 def digits(value: float, error: float) -> str:

@@ -154,7 +154,7 @@ def test_display_has_the_digits_that_were_gained() -> None:
     assert list(shown["sd"].values()) == ["1", "1.00", "9.00e+02"]
     assert list(shown["mcse_mean"].values()) == ["2e-07", "3e-16", "60"]
     assert list(shown["ess"].values()) == ["1234", ">1e9", "3.2e6"]
-    assert list(shown["worth"].values()) == ["1.0", ">1e9", "123"]
+    assert list(shown["worth"].values()) == ["1.04", ">1e9", "123"]
 
 
 def test_constants_counts_and_what_is_no_number_are_shown_as_arviz_shows_them() -> None:

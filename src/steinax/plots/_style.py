@@ -97,7 +97,7 @@ def literal(text: str) -> str:
 
 
 def worth_label(worth: float) -> str:
-    """Format the worth of an estimate, as tables do: `>1e9x` if the error is negligible.
+    """Format the worth of an estimate: `>1e9x` if the error is negligible, as in tables.
 
     >>> worth_label(28.61), worth_label(3.2e24)
     ('28.6x', '>1e9x')

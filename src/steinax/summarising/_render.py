@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from .._show import GAP, bare_table, count, plain_text, shortened
+from .._show import GAP, bare_table, count, plain_text, shortened, worth_text
 from ..data import labels
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def formatted(frame: "pandas.DataFrame") -> dict[str, dict[str, str]]:
         elif column.startswith("ess"):
             cells = list(map(count, numbers))
         elif column == "worth":
-            cells = list(map(gain_text, numbers))
+            cells = list(map(worth_text, numbers))
         else:
             cells = [_rounded(number, digits) for number in numbers]
         shown[column] = dict(zip(frame.index, cells, strict=True))
@@ -91,11 +91,6 @@ def _rounded(number: float, digits: int | str) -> str:
 def _general(number: float) -> str:
     """Format a number without trailing zeros or negative zero."""
     return f"{number + 0.0:.{MOST}g}"
-
-
-def gain_text(number: float) -> str:
-    """Format a gain in efficiency, in multiples of the number of draws."""
-    return f"{number:.1f}" if number < 9.95 else count(number)
 
 
 # Columns in order of priority where room is scarce: the gain, the posterior, then the plain mean.

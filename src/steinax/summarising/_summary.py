@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 
 from .._numerics import few_threads
-from .._show import PERFECT
+from .._show import PERFECT, worth_text
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
 from ..chains import chain_statistics
@@ -35,7 +35,7 @@ from ..estimation import (
     with_audit,
 )
 from ..families import AbstractFamily, Polynomial
-from ._render import FORMATS, SUSPECT, VERIFIED, Format, gain_text, output
+from ._render import FORMATS, SUSPECT, VERIFIED, Format, output
 
 if TYPE_CHECKING:
     import pandas
@@ -556,12 +556,12 @@ def _describe_gain(names: tuple[str, ...], worth: np.ndarray) -> str:
     if worth[least] > PERFECT:
         return "These means are as accurate as plain means from more than a billion times as many draws."
     sentence = (
-        f"These means are as accurate as plain means from {gain_text(median).replace('>', 'more than ')} "
+        f"These means are as accurate as plain means from {worth_text(median).replace('>', 'more than ')} "
         "times as many draws"
     )
     if np.isfinite(worth).sum() == 1:
         return f"{sentence}."
-    return f"{sentence} (median; least for {names[least]}: {gain_text(worth[least])})."
+    return f"{sentence} (median; least for {names[least]}: {worth_text(worth[least])})."
 
 
 def _advice(names: tuple[str, ...], worth: np.ndarray, r_hat: np.ndarray) -> str:
