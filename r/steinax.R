@@ -8,16 +8,17 @@
 #' Controlled means and standard deviations of all parameters in CmdStan's files.
 #'
 #' @param files Paths of CSV files of draws and diagnostics, of their folder, or of a file of `steinax convert`.
-#' @param variables Names of variables, such as "tau"; all by default.
+#' @param variables Names of variables or of elements, such as "tau" or "theta[1]"; all by default.
 #' @param command The program: its name, or its path if it is not found, such as "~/venv/bin/steinax".
-#' @return A data frame with a row for each parameter: `variable`, `mean_cv`, `mcse_mean_cv`, `sd_cv`, `mcse_sd_cv`
-#'   and `worth`, how many times as many draws the plain mean would need. Elements count from 1, as in Stan.
+#' @return A data frame with a row for each parameter: `variable`, `mean_cv`, `mcse_mean_cv`, `sd_cv`, `mcse_sd_cv`,
+#'   `worth`, how many times as many draws the plain mean would need, and `plain_mean`. Elements count from 1, as in Stan.
 read_cv <- function(files, variables = NULL, command = "steinax") {
   if (Sys.which(command) == "") {
     stop("there is no program ", command, ": install the Python package steinax, or give its path as `command`.",
          call. = FALSE)
   }
-  told <- c("summary", files, "--json", rbind(rep("--var", length(variables)), variables))
+  asked <- vapply(variables, shifted, character(1), by = -1L)
+  told <- c("summary", files, "--json", rbind(rep("--var", length(asked)), asked))
   complaint <- tempfile()
   on.exit(unlink(complaint))
   printed <- suppressWarnings(system2(command, shQuote(told), stdout = TRUE, stderr = complaint))
@@ -26,10 +27,10 @@ read_cv <- function(files, variables = NULL, command = "steinax") {
   }
   rows <- jsonlite::fromJSON(paste(printed, collapse = "\n"))$parameters
   data.frame(
-    variable = count_from_one(rows$name),
+    variable = vapply(rows$name, shifted, character(1), by = 1L, USE.NAMES = FALSE),
     mean_cv = rows$mean, mcse_mean_cv = rows$mcse_mean,
     sd_cv = rows$sd, mcse_sd_cv = rows$mcse_sd,
-    worth = rows$worth
+    worth = rows$worth, plain_mean = rows$plain_mean
   )
 }
 
@@ -46,16 +47,23 @@ summarise_draws_cv <- function(x, files, ..., variables = NULL, command = "stein
   if (all(is.na(at))) {
     stop("the files have none of the variables of the draws: give the files of the same run.", call. = FALSE)
   }
+  own <- posterior::summarise_draws(x, "mean")
+  plain <- own$mean[match(controlled$variable, own$variable)]
+  error <- abs(plain - controlled$plain_mean) / controlled$sd_cv
+  if (any(error > 1e-3, na.rm = TRUE)) {
+    stop("the draws have other means than the files, such as ", controlled$variable[which.max(error)],
+         ": give the files of the same run.", call. = FALSE)
+  }
+  controlled$plain_mean <- NULL
   for (column in setdiff(names(controlled), "variable")) table[[column]] <- controlled[[column]][at]
   table
 }
 
-# theta[0,1], as Python counts, is theta[1,2] in Stan and in posterior.
-count_from_one <- function(names) {
-  vapply(names, function(name) {
-    parts <- regmatches(name, regexec("^(.*)\\[([0-9, ]+)\\]$", name))[[1]]
-    if (length(parts) == 0) return(name)
-    index <- as.integer(strsplit(parts[3], ",")[[1]]) + 1L
-    paste0(parts[2], "[", paste(index, collapse = ","), "]")
-  }, character(1), USE.NAMES = FALSE)
+# theta[0,1], as Python counts, is theta[1,2] in Stan and in posterior; names of labels stay as they are.
+shifted <- function(name, by) {
+  parts <- regmatches(name, regexec("^(.*)\\[([0-9, ]+)\\]$", name))[[1]]
+  if (length(parts) == 0) return(name)
+  index <- as.integer(strsplit(parts[3], ",")[[1]]) + by
+  if (any(index < 0)) stop(name, ": elements count from 1.", call. = FALSE)
+  paste0(parts[2], "[", paste(index, collapse = ","), "]")
 }

@@ -30,7 +30,12 @@ test_that("means agree with those of posterior, and are more accurate", {
 })
 
 test_that("elements count from one", {
-  expect_equal(count_from_one(c("mu", "L[0, 9]", "x[0,1]")), c("mu", "L[1,10]", "x[1,2]"))
+  from_one <- vapply(c("mu", "L[0, 9]", "x[0,1]"), shifted, character(1), by = 1L, USE.NAMES = FALSE)
+  expect_equal(from_one, c("mu", "L[1,10]", "x[1,2]"))
+  rows <- read_cv(output, variables = c("theta[1]", "theta[8]"))
+  expect_equal(rows$variable, c("theta[1]", "theta[8]"))
+  expect_lt(abs(rows$plain_mean[1] - mean(extract_variable(draws, "theta[1]"))), 1e-6)
+  expect_error(read_cv(output, variables = "theta[0]"), "count from 1")
 })
 
 test_that("errors say what to do", {
@@ -38,4 +43,6 @@ test_that("errors say what to do", {
   expect_error(read_cv(file.path(output, "nothing.csv")), "there is no file")
   other <- rename_variables(subset_draws(draws, "mu"), nu = mu)
   expect_error(summarise_draws_cv(other, output, variables = "mu"), "same run")
+  moved <- mutate_variables(subset_draws(draws, "mu"), mu = mu + 0.1)
+  expect_error(summarise_draws_cv(moved, output, variables = "mu"), "other means than the files")
 })

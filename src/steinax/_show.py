@@ -202,6 +202,7 @@ def _is_default(field: dataclasses.Field, value: object) -> bool:
     return bool(np.all(value == default)) if not callable(value) else value is default
 
 
+ROUNDING = 1e-15  # relative error of a constant's average
 FINEST = 1e-7  # of the plain error: smaller digits are not printed
 MANY = 1e6  # draws: larger numbers are printed as powers of ten
 PERFECT = 1e9  # gain in efficiency above which the error is negligible
@@ -258,8 +259,14 @@ def beside_plain(
 ) -> tuple[str, ...]:
     """Format an estimate and its error, the plain estimate and its error, and the gain in efficiency.
 
-    Digits of the estimate below `finest` times the plain error are not printed.
+    Digits of the estimate below `finest` times the plain error are not printed. The error of a constant is
+    that of rounding, and printed as 0.
+
+    >>> beside_plain(1.0, 9e-16, 1.0, 9e-16, 1.0)
+    ('1', '0', '1', '0', '1')
     """
+    if max(mcse, plain_mcse) <= ROUNDING * abs(value):
+        mcse = plain_mcse = 0.0
     return (
         digits(value, max(mcse, finest * plain_mcse)),
         error_text(mcse),

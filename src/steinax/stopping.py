@@ -259,17 +259,31 @@ class _Watch:
             if not self.looks or held.size >= GROWTH * self.looks[-1].draws:
                 self.look(held)
             reason = reason_to_stop(self.looks, final) or final
+        if reason == "precise" and held.size >= GROWTH * self.looks[-1].draws:
+            self._look_at_all(held)
         found = self.looks[-1].estimate
         if reason == "precise" and len(self.looks) > 1:
             found = with_errors_of_two(self.looks)
         assert self.sample is not None
         return Stopped(found, self.sample, tuple(self.looks), reason, self.level, self.looking)
 
+    def _look_at_all(self, held: Sample) -> None:
+        """Look at draws beyond those of the last look, as of a run that has ended; keep it if precise."""
+        before = self.sample
+        if not self.look(held).precise:
+            self.looks.pop()
+            self.sample = before
+
     def _tolerances(self, found: Estimate) -> np.ndarray:
         given = self.tolerance
         wanted = np.full(len(found.names), np.nan if isinstance(given, Mapping) else given)
         for name, value in given.items() if isinstance(given, Mapping) else ():
-            wanted[places(name, found.names)] = value
+            if not (rows := places(name, found.names)):
+                raise ValueError(
+                    f"tolerance names {name!r}, and the integrands are {some_of(found.names)}: use one of "
+                    "these."
+                )
+            wanted[rows] = value
         if np.isnan(wanted).any():
             lacking = [name for name, one in zip(found.names, wanted, strict=True) if np.isnan(one)]
             raise ValueError(
@@ -311,8 +325,8 @@ def until(
     every interval $\text{value} \pm \text{tolerance}$ has been reached at two looks in a row, with a quarter
     more draws in between, at least 100 effective draws of each integrand, and an R-hat of at most 1.1.
     A rule that stops at the first small error bar favours error bars that are too small; that is why
-    there are two, and why the reported errors are the larger of both. Looks take at most a tenth of the
-    time, unless the number of draws doubles in the meantime.
+    there are two, and why the reported errors are the larger of both. If there are no more draws, one look
+    is enough. Looks take at most a tenth of the time, unless the number of draws doubles in the meantime.
 
     Args:
         source: gives draws with scores. One of
@@ -417,6 +431,11 @@ def _batches(source: Any) -> Any:
     """Make a generator of samples from any source."""
     if isinstance(source, Sample):
         raise TypeError("the source is a Sample, to which no draws will be added: use estimate.")
+    if hasattr(source, "get_samples"):
+        raise TypeError(
+            f"the source is a finished {type(source).__name__}: give a generator that runs it again and "
+            "again and yields from_numpyro(mcmc), as in the example of until."
+        )
     several = source if isinstance(source, list | tuple) else [source]
     files = len(several) > 0 and all(isinstance(one, str | os.PathLike) for one in several)
     if files or _is_sampler(source) or not isinstance(source, Iterable):

@@ -517,6 +517,8 @@ def thin(
     """
     if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
         raise ValueError(f"m={m!r} draws: give a whole number of at least 1.")
+    if m > sample.size:
+        raise ValueError(f"m={m} draws of {sample.size}: give a smaller number.")
     with precision(np.float64), progress("choosing draws"):
         stein = stein_kernel(sample, kernel, standardise)
         x, score = stein.scored(sample)

@@ -180,6 +180,13 @@ def test_scores_after_a_run_in_float32_are_computed_in_float64() -> None:
     assert off[0] > 1e-8 and off[1] < 1e-13
 
 
+def test_another_log_density_than_the_one_sampled_is_refused() -> None:
+    states, _ = scan(blackjax.nuts(gaussian, 0.5, DIAGONAL), jnp.zeros(2))
+    assert from_blackjax(states, log_density=lambda x: gaussian(x) + 3.0).verified
+    with pytest.raises(ValueError, match="not the log density of these draws"):
+        from_blackjax(states, log_density=lambda x: gaussian(x) + 0.5 * x[0])
+
+
 @pytest.fixture(scope="module")
 def adapted() -> Any:
     """States and infos of three chains after an adaptation for each, and what that returned."""

@@ -68,6 +68,29 @@ def test_without_constrain_a_dict_is_asked_for_by_its_own_names() -> None:
     assert sx.data.integrands("theta", sample).names == ("theta[Choate]", "theta[Deerfield]")
 
 
+def test_log_densities_that_the_sampler_kept_are_compared() -> None:
+    """Up to a constant, and to rounding: as in a file of six digits, and as sums in float32."""
+    x = RNG.normal(size=(4, 100, 2))
+    kept = -(x**2).sum(axis=-1) / 2 - 1000.0
+
+    def log_density(z: Any) -> Any:
+        return -jnp.sum(z**2) / 2
+
+    rounded = np.round(kept, 2)
+    for same in (kept, rounded, kept.astype(np.float32)):
+        assert from_logdensity(log_density, x, log_density=same).verified
+    for other in (
+        lambda z: log_density(z) + 0.1 * z[0],
+        lambda z: 0.9 * log_density(z),
+    ):
+        with pytest.raises(ValueError, match="differs from the values that the sampler kept"):
+            from_logdensity(other, x, log_density=kept)
+    with pytest.raises(ValueError, match="another order"):
+        from_logdensity(log_density, x, log_density=kept[::-1])
+    with pytest.raises(ValueError, match=r"shape \(100, 4\)"):
+        from_logdensity(log_density, x, log_density=kept.T)
+
+
 def test_nested_trees_are_named_by_their_paths() -> None:
     x = RNG.normal(size=(2, 10))
     sample = from_logdensity(

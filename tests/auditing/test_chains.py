@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import steinax as sx
+from steinax.auditing._audit import interleaved
 
 X = np.random.default_rng(0).normal(size=(4, 100, 3))
 
@@ -105,6 +106,19 @@ def test_swapped_axes() -> None:
     with pytest.raises(sx.AuditError, match="axes seem to be swapped"):
         sx.estimate("x", sx.Sample(swapped, -swapped))
     assert sx.audit(sx.Sample(x, -x)).passed
+
+
+def test_interleaved_walkers() -> None:
+    """As a sampler of an ensemble returns them in one flat array: 64 walkers, and as chains."""
+    x = _slow_chains(0.0)
+    flat = np.swapaxes(x, 0, 1).reshape(1, -1, 2)
+    finding = _finding(flat, "axes")
+    assert finding.fatal and f"{len(x)} walkers" in finding.message
+    again = flat.reshape(-1, len(x), 2).swapaxes(0, 1)
+    np.testing.assert_array_equal(again, x)
+    rng = np.random.default_rng(0)
+    for chains in (x, rng.normal(size=(1, 2000, 2)), np.sin(np.arange(2000) / 7)[None, :, None]):
+        assert interleaved(np.moveaxis(chains, -1, 0)) == 0
 
 
 def test_chains_that_drift_together_are_not_swapped() -> None:

@@ -120,6 +120,23 @@ def test_an_unknown_name_lists_what_there_is() -> None:
         sx.data.integrands("theta[Eton]", _sample())
 
 
+def test_elements_may_be_named_as_in_stan() -> None:
+    x = RNG.normal(size=(4, 50, 6))
+    sample = sx.from_arrays(x, -x, variables={"m": x.reshape(4, 50, 2, 3)})
+    for name in ("m[1, 2]", "m[1,2]"):
+        found = sx.data.integrands(name, sample)
+        assert found.names == (name,)
+        np.testing.assert_array_equal(found.values[..., 0], x[..., 5])
+
+
+def test_hints_for_functions_of_another_library() -> None:
+    with pytest.raises(AttributeError) as error:
+        sx.data.integrands(lambda theta: theta.sel(school="Choate"), _sample())
+    assert "take elements by position" in error.value.__notes__[-1]
+    values = sx.data.integrands(lambda theta: theta[theta > -9].mean(), _sample()).values
+    np.testing.assert_allclose(values[..., 0], THETA.mean(axis=-1))
+
+
 def test_blocks_keep_their_variables() -> None:
     blocks = list(_sample().blocks(20))
     assert [block.length for block in blocks[:3]] == [20, 20, 10]

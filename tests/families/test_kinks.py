@@ -157,7 +157,7 @@ def test_beside_a_polynomial() -> None:
         (lambda: sx.Kinks(0, 1.0, order=3), "1 for jumps, or 2 for kinks"),
         (lambda: sx.Kinks(0, 1.0, operator=sx.ScalarLangevin()), r"operator=Langevin\(\)"),
         (lambda: sx.Kinks(3, 1.0), "3 coordinates, counted from 0"),
-        (lambda: sx.Kinks("z", 1.0), "no column is named 'z'; there are a, b, c"),
+        (lambda: sx.Kinks("z", 1.0), "is named 'z'; there are a, b, c"),
         (lambda: sx.Kinks((1.0, 2.0), 1.0), "2 weights for 3 coordinates"),
         (lambda: sx.Kinks((0.0, 0.0, 0.0), 1.0), "not all zero"),
     ],

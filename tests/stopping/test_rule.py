@@ -43,6 +43,15 @@ def test_it_stops_at_the_second_look_in_a_row_that_is_precise() -> None:
     assert (found.looks[-1].half <= found.looks[-1].tolerance).all()
 
 
+def test_draws_beyond_the_last_look_are_used() -> None:
+    """Of a run that has ended, 20 times as many as two looks need."""
+    found = sx.until([*gaussian(batch=1000, count=2)], COSINE, 0.1, FAMILY)
+    assert found.precise
+    few, last = found.looks[-2:]
+    assert few.draws <= 1000 and last.draws == found.sample.size == 4000
+    assert last.estimate.mcse < few.estimate.mcse
+
+
 def test_looks_are_at_least_a_quarter_of_the_draws_apart() -> None:
     draws = [look.draws for look in at_every_look(0.03).looks]
     assert draws[0] == LEAST and len(draws) > 3
@@ -180,6 +189,10 @@ def test_looks_are_told_as_they_are_made() -> None:
         (lambda: sx.until(gaussian(), COSINE, 0.0), r"tolerance=0.0: give half the width"),
         (lambda: sx.until(gaussian(), COSINE, float("nan")), r"tolerance=nan: give half"),
         (lambda: sx.until([], COSINE), r"no draws: give one that yields samples"),
+        (
+            lambda: sx.until(gaussian(), COSINE, {"cos": 0.1, "sine": 0.1}),
+            "tolerance names 'sine', and the integrands are",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(call, message: str) -> None:

@@ -173,6 +173,35 @@ def test_constants_counts_and_what_is_no_number_are_shown_as_arviz_shows_them() 
     assert "3 of 9 are constant or not finite" in table.attrs["steinax"]
 
 
+def test_discrete_variables_keep_the_ends_of_arviz() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    variables = {
+        "win": (x[..., 0] > -1.5).astype(int),
+        "share": np.round(2 * x[..., 0]) / 8,
+        "a": x[..., 0],
+    }
+    sample = sx.from_arrays(x, -x, variables=variables)
+    table, theirs = summary(sample), _arviz(sample)
+    for end in ("eti89_lb", "eti89_ub"):
+        for name in ("win", "share"):
+            assert table.loc[name, end] == theirs.loc[name, end]
+            assert np.isnan(table.loc[name, f"mcse_{end}"])
+        assert table.loc["a", end] != theirs.loc["a", end]
+    assert table.loc["win", "worth"] > 2
+
+
+def test_rounding_is_no_variation() -> None:
+    """The diagonal of a correlation matrix is 1 up to rounding."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, 250, 2))
+    one = 1 + rng.choice([-1e-16, 0, 2e-16], size=(4, 250))
+    sample = sx.from_arrays(x, -x, variables={"one": one, "a": x[..., 0]})
+    table = summary(sample)
+    assert table.loc["one", "sd"] == 0 and np.isnan(table.loc["one", "worth"])
+    row = repr(sx.estimate(["one", "a"], sample)).splitlines()[1]
+    assert row.split()[:5] == ["one", "1", "0", "1", "0"]
+
+
 def test_formats(sample: sx.Sample, table: pd.DataFrame) -> None:
     wanted = odd()
     labelled = summary(wanted, fmt="xarray")

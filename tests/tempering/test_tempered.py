@@ -49,6 +49,7 @@ def test_temperatures_may_differ_in_length_and_have_chains() -> None:
         ([0.0, 1.0, 0.3], "increasing order"),
         ([0.0, 0.0, 1.0], "increasing order"),
         ([0.0, 1.0], "one array for each"),
+        ([0.0, 0.1, 0.2, 0.3], "draws at 3 temperatures, and there are 4"),
         ([1.0], "at least two"),
     ],
 )

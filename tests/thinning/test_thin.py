@@ -139,6 +139,8 @@ def test_the_estimate_s_errors_hold() -> None:
 def test_refusals(thinned: sx.thinning.Thinned) -> None:
     with pytest.raises(ValueError, match="whole number of at least 1"):
         sx.thin(thinned.whole, 0)
+    with pytest.raises(ValueError, match="give a smaller number"):
+        sx.thin(thinned.whole, thinned.whole.size + 1)
     with pytest.raises(ValueError, match="choose at most half"):
         sx.thin(sx.Sample(thinned.whole.draws[:, :6], thinned.whole.scores[:, :6]), 24).estimate(
             "x"

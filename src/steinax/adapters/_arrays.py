@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._numerics import in_double
-from .._types import PyTree
-from ..data import AXES, Sample, as_reals, in_chains
+from .._types import AnyArray, PyTree
+from ..data import AXES, Sample, as_log_density, as_reals, in_chains
 from ._pytrees import (
     axes_and_labels,
     column_names,
@@ -104,6 +104,7 @@ def from_logdensity(
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Any] | None = None,
     more: int = 0,
+    log_density: ArrayLike | None = None,
 ) -> Sample:
     r"""Create a sample from draws and their log density, written in jax.
 
@@ -130,6 +131,9 @@ def from_logdensity(
         more: the number of fresh points, from a Gaussian around the draws, whose scores are computed too.
             Control variates are also fitted to them, for those integrands whose standard errors that
             lowers. It pays where the target is close to a Gaussian.
+        log_density: the values that the sampler kept, (chain, draw), such as `sampler.get_log_prob().T` of
+            emcee. If they differ from those of `fn` by more than a constant, the draws are of another
+            density, and that is an error. The audit alone finds only large differences.
 
     >>> import jax.numpy as jnp, numpy as np, steinax as sx
     >>> def log_density(z):  # tau is Gamma(3, 1); z["log_tau"] is unconstrained
@@ -149,19 +153,48 @@ def from_logdensity(
 
     def parts(tree: PyTree, refuse: bool) -> dict[str, Any]:
         position = leaves(tree, "draws")
-        log_density, scores = density_and_score(fn, tree, refuse)
+        values, scores = density_and_score(fn, tree, refuse)
         variables = quantities(constrain, tree, position)
         return {
             "draws": flat_columns(position),
             "scores": scores,
             "names": column_names(position, variables) if names is None else names,
             "variables": dataset({"posterior": variables}, dims, coords) if variables else None,
-            "log_density": log_density,
+            "log_density": values,
             "verified": True,
         }
 
     sample = as_sample(parts(draws, refuse=True))
+    if log_density is not None:
+        check_density(sample.log_density, log_density, "fn")
     return with_more(sample, more, lambda x: parts(from_columns(x, draws), refuse=False))
+
+
+SAME = 1e-2  # the largest differences of equal log densities, up to rounding
+ROUNDED, ROUNDED_SINGLE = (
+    1e-6,
+    1e-4,
+)  # of the values: rounding of digits in files, of sums in float32
+
+
+def check_density(values: AnyArray, kept: ArrayLike, name: str) -> None:
+    """Raise unless log densities are those that the sampler kept, up to a constant.
+
+    Args:
+        values: computed on the draws, (chain, draw).
+        kept: by the sampler, (chain, draw).
+        name: of the function that computed the values.
+    """
+    rounded = ROUNDED_SINGLE if getattr(kept, "dtype", None) == np.float32 else ROUNDED
+    kept = as_log_density(kept, np.shape(values))
+    apart = np.asarray(values, np.float64) - kept
+    spread = float(np.ptp(apart))
+    if spread > SAME + rounded * float(np.abs(kept).max()):
+        raise ValueError(
+            f"`{name}` is not the log density of these draws: it differs from the values that the sampler "
+            f"kept by {apart.min():.4g} to {apart.max():.4g}, and not by a constant. Look for another model "
+            "or other data, a missing prior or Jacobian, or values in another order than the draws."
+        )
 
 
 def density_and_score(

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import PyTree
 from ..data import Sample
-from ._arrays import density_and_score
+from ._arrays import check_density, density_and_score
 from ._pytrees import column_names, dataset, flat_columns, leaves, quantities
 from ._training import as_sample
 
@@ -112,7 +112,9 @@ def _parts(
     if log_density is None:
         scores = flat_columns(leaves(arrange(states.logdensity_grad), "scores"))
     else:
-        density, scores = density_and_score(log_density, draws, refuse)
+        kept, (density, scores) = density, density_and_score(log_density, draws, refuse)
+        if refuse:
+            check_density(density, kept, "log_density")
     variables = quantities(constrain, draws, position)
     x = flat_columns(position)
     return {

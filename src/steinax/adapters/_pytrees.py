@@ -139,8 +139,9 @@ def constrained_draws(constrain: Callable[[PyTree], Any], tree: PyTree) -> dict[
     def checked(position: PyTree) -> dict[str, Any]:
         values = constrain(position)
         if not isinstance(values, Mapping) or not values:
+            what = "an array" if hasattr(values, "shape") else f"a {type(values).__name__}"
             raise ValueError(
-                f"`constrain` gives a {type(values).__name__}: let it take one position and return a "
+                f"`constrain` gives {what}: let it take one position and return a "
                 'dict of named quantities, such as {"tau": jnp.exp(position["log_tau"])}.'
             )
         return dict(values)

@@ -44,6 +44,9 @@ DRAWS_FIRST = (
     "The sampler or the model computed these scores, so look at the draws first: they may be those of an "
     "approximation such as ADVI, of another model or other data, or of chains that have not converged."
 )
+EXPECTED = (
+    "audit: the scores are not exactly those of the draws, as is expected of an unadjusted sampler"
+)
 ADVICE = "check them with sx.audit(sample, log_density=...)."
 
 
@@ -59,6 +62,7 @@ class AuditReport(eqx.Module):
         strength: the largest deviation of an identity, in units of the allowed one.
         divergences: the number of divergent draws; None if the sample does not record them.
         compared: whether the scores were also compared with a log density.
+        unadjusted: whether findings about the scores are expected, of a sampler without a Metropolis step.
         verified: whether the scores are known to be right: an adapter computed them from the model, or they
             agree with finite differences of the log density. True on spaces other than R^d, where this is
             not checked.
@@ -81,6 +85,7 @@ class AuditReport(eqx.Module):
     divergences: int | None = eqx.field(static=True, default=None)
     compared: bool = eqx.field(static=True, default=False)
     verified: bool = eqx.field(static=True, default=False)
+    unadjusted: bool = eqx.field(static=True, default=False)
 
     @property
     def passed(self) -> bool:
@@ -123,6 +128,8 @@ class AuditReport(eqx.Module):
         remarks = [f"remark: {p.message}" for p in self.problems if not p.fatal]
         if self.passed:
             return "\n".join([self._passed(), *self._unseen(), *(f"  {line}" for line in remarks)])
+        if self.unadjusted:
+            return "\n".join([EXPECTED, *(f"  {line}" for line in remarks)])
         lines = [*(p.message for p in self.fatal), *remarks]
         return "\n".join(["audit failed:", *(f"  {line}" for line in lines)])
 
@@ -234,6 +241,44 @@ def _swapped(sample: Sample) -> Iterator[Finding]:
             "likewise."
         )
         yield Finding("axes", message)
+    elif walkers := interleaved(np.moveaxis(y, -1, 0)):
+        message = (
+            f"each draw resembles the one {walkers} before it and not its neighbours: {walkers} walkers seem "
+            "to be interleaved, as in get_chain(flat=True) of emcee, and the error bars would be too short. "
+            f"Give (chain, draw, dim): draws.reshape(-1, {walkers}, dim).swapaxes(0, 1), and scores and "
+            "variables likewise."
+        )
+        yield Finding("axes", message)
+
+
+LAGS, COLUMNS = 2000, 8  # the most walkers that are looked for, and the most dimensions
+
+
+def interleaved(y: Float[AnyArray, "dim chain draw"]) -> int:
+    """Find how many walkers alternate in each chain; 0 if none do.
+
+    Args:
+        y: draws standardised to mean 0 and variance 1 in each dimension.
+
+    >>> rng = np.random.default_rng(0)
+    >>> walkers = np.cumsum(rng.normal(size=(100, 10)), axis=0) / 10
+    >>> interleaved(walkers.reshape(1, 1, -1)), interleaved(walkers.T[None])
+    (10, 0)
+    """
+    y = y[:COLUMNS, :, : 8 * LAGS]
+    length = y.shape[-1]
+    most = min(LAGS, length // 4)
+    if most < 2:
+        return 0
+    power = np.abs(np.fft.rfft(y, 2 * length)) ** 2
+    covariance = np.fft.irfft(power.mean(axis=(0, 1)))[: 2 * most + 1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        related = covariance / covariance[0]
+    lag = 1 + int(np.argmax(related[1 : most + 1]))
+    highest = related[lag]
+    alone = np.abs(related[1:lag]).max(initial=0.0) < highest / 2
+    repeats = related[2 * lag] > highest**2 / 2
+    return lag if lag >= 4 and highest > FOLLOW and alone and repeats else 0
 
 
 def _duplicates(sample: Sample) -> Iterator[Finding]:
@@ -324,8 +369,7 @@ def _divergences(sample: Sample) -> Iterator[Finding]:
     fraction = count / sample.size
     message = (
         f"{count} of {sample.size} draws ({fraction:.1%}) ended in a divergence: the sampler may have missed "
-        "a part of the posterior, which no estimate from its draws can reveal. Raise the target acceptance "
-        "rate, or reparametrise (a hierarchy often in the other form, centred or not), and sample again."
+        "a part of the posterior. Raise the target acceptance rate, or reparametrise, and sample again."
     )
     yield Finding("divergences", message, fatal=fraction > DIVERGING)
 
@@ -443,7 +487,7 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
             tests = tested([series], sample.dim, sample.weights)
             limit, limit_squares = unlimited, unlimited
             score_finding = None if tests.hold else _in_space(sample, draws, scores)
-    if score_finding is not None and sample.verified:
+    if score_finding is not None and sample.verified and score_finding.kind != "sign":
         message = f"{score_finding.message} {DRAWS_FIRST}"
         score_finding = replace(score_finding, message=message)
     problems[:0] = compared if score_finding is None else [*compared, score_finding]
@@ -567,7 +611,7 @@ def audited(sample: Sample, mode: AuditMode) -> AuditReport | None:
     report = audit(sample)
     chains = any(problem.kind in CHAINS for problem in report.fatal)
     act_on(report, "raise" if mode == "unadjusted" and chains else mode)
-    return report
+    return replace(report, unadjusted=True) if mode == "unadjusted" else report
 
 
 def act_on(report: AuditReport, mode: AuditMode) -> None:

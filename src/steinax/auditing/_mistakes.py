@@ -318,8 +318,8 @@ def divided(draws: Chains, scores: Chains, beta: float) -> Iterator[Repair]:
     message = (
         f"the scores are {beta:.2g} times those of the draws' density, as if it were tempered: the "
         f"identities hold for scores / {beta:.3g}. Look for a temperature, a likelihood counted "
-        "twice, or a minibatch gradient without its factor N / batch. Draws of a sampler without a "
-        'Metropolis step look like this too: for them use estimate(..., audit="unadjusted").'
+        "twice or left out, or a minibatch gradient without its factor N / batch. Only if the sampler has no "
+        'Metropolis step is this to be expected: for such draws use estimate(..., audit="unadjusted").'
     )
     yield Repair("tempered", draws, scores / beta, message, fitted=1)
 

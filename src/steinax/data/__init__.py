@@ -27,6 +27,7 @@ from ._integrands import (
     exceeding as exceeding,
     integrand_columns as integrand_columns,
     integrands,
+    without_rounding as without_rounding,
 )
 from ._jumps import Link as Link, Step as Step, links as links
 from ._sample import (
@@ -34,6 +35,7 @@ from ._sample import (
     AbstractSpace,
     Sample,
     as_chains as as_chains,
+    as_log_density as as_log_density,
     as_names as as_names,
     as_reals as as_reals,
     check_sample as check_sample,

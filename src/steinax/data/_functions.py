@@ -33,7 +33,13 @@ _NEEDS_VALUES = (
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
     jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
 )
+HINTS = {  # by a part of an error's text
+    "to a tensor variable": "PyTensor's functions, such as pm.math.exp, make graphs: use jax.numpy.",
+    "Tracer has no attribute": "Its arguments are arrays, without labels or methods of xarray: take elements "
+    'by position, as in theta[2], or ask for "theta[Choate]" by name.',
+}
 LEAST = 128  # draws of a compiled call; fewer are padded
 
 
@@ -184,6 +190,8 @@ class DrawFunction:
                     f"This came from the integrand {self.label!r}, a function of one draw at a time: of "
                     f"{self._described()}."
                 )
+                for part in [part for part in HINTS if part in str(error)]:
+                    error.add_note(HINTS[part])
                 raise
 
     def _described(self) -> str:

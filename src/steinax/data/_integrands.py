@@ -272,15 +272,17 @@ def _by_name(label: str, name: str, sample: Sample) -> tuple[np.ndarray, list[st
         ] or known_names(sample)
         raise ValueError(
             f"no variable and no dimension is called {name!r}: the sample has {some_of(available)}. "
-            f"{_hint(name)}Use one of these, or a function of the draw."
+            f"{_hint(name, known_names(sample))}Use one of these, or a function of the draw."
         )
     return sample.draws[..., columns], [label + sample.names[i][len(name) :] for i in columns]
 
 
-def _hint(name: str) -> str:
-    """What may be meant by a name that is unknown."""
+def _hint(name: str, known: Sequence[str]) -> str:
+    """Say what may be meant by a name that is not one of those known."""
+    if name.startswith("log_likelihood") and "log_lik" in known:
+        return "Stan's programs often call it log_lik. "
     if name.startswith("log_likelihood"):
-        return "PyMC adds log likelihoods to a trace by pm.compute_log_likelihood(trace). "
+        return "PyMC adds log likelihoods to a trace by pm.compute_log_likelihood(trace), within the model. "
     if re.fullmatch(r"\w+(\.\d+)+", name):
         base, *index = name.split(".")
         return f"Stan's {name} is {element(base, [int(i) - 1 for i in index])} here. "
@@ -407,7 +409,7 @@ class IntegrandColumns:
     def read(self, start: int, stop: int) -> Integrands:
         """Evaluate the columns from `start` to `stop`, exclusive."""
         names, blocks = self.names[start:stop], _columns_of(self.pieces, start, stop)
-        values = _side_by_side(blocks)
+        values = without_rounding(_side_by_side(blocks))
         _check(values, names, self.dtype)
         steps = ()
         if self.jumps and any(part.steps for part, *_ in blocks):
@@ -431,6 +433,22 @@ def _columns_of(
             blocks.append((part, selected, part.read(selected)))
         first += len(part.names)
     return blocks
+
+
+CONSTANT = 1e-13  # range over size below which a number is constant but for rounding errors
+
+
+def without_rounding(values: np.ndarray) -> np.ndarray:
+    """Replace columns that vary by rounding only, as the diagonal of a correlation matrix, by constants.
+
+    >>> without_rounding(np.array([[[1.0, 2.0], [1 + 2e-16, 3.0]]]))[0, 1].tolist()
+    [1.0, 3.0]
+    """
+    if values.dtype.kind != "f" or 0 in values.shape:
+        return values
+    with np.errstate(invalid="ignore"):  # infinite values are refused later
+        still = np.ptp(values, axis=(0, 1)) <= CONSTANT * np.abs(values[0, 0])
+    return np.where(still, values[0, 0], values) if still.any() else values
 
 
 def _side_by_side(blocks: Sequence[tuple]) -> np.ndarray:
@@ -461,6 +479,12 @@ def integrand_columns(
         return _with_values(
             f, IntegrandColumns(f.names, (whole,), sample.dtype, jumps=jumps), sample
         )
+    for one in f.values() if isinstance(f, Mapping) else [f]:
+        if type(one).__module__.startswith("pytensor"):
+            raise TypeError(
+                f"{one} is a variable of a PyTensor graph: give its name, such as "
+                f"{getattr(one, 'name', None) or 'mu'!r}, or a function of the model's variables."
+            )
     named = named_integrands(f)
     if not named:
         raise ValueError("no integrands given: name a dimension, or give a function or an array.")

@@ -142,9 +142,10 @@ class Variables:
         if not bracket or not name.endswith("]") or base not in self:
             return None
         array = self[base]
+        spaced = re.sub(r",\s*", ", ", name)  # as Stan and R write it: x[0,1]
         for names in (labels(base, array), labels(base, array.drop_vars(array.coords))):
-            if name in names:
-                position = np.unravel_index(names.index(name), array.shape[2:])
+            if spaced in names:
+                position = np.unravel_index(names.index(spaced), array.shape[2:])
                 return read(array[..., *position])[..., None], [name]
         raise KeyError(
             f"{base!r} has no element [{index}: its elements are {some_of(labels(base, array), 5)}. "

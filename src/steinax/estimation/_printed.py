@@ -94,6 +94,9 @@ def _below(estimate: Any, rows: int | None, more: str = MORE) -> list[str]:
         lines.extend(repr(estimate.audit).split("\n"))
     if _is_unverified(estimate) and np.any(estimate.mcse < estimate.plain_mcse):
         lines.append(UNVERIFIED)
+    mixing = _poorly_mixed(estimate)
+    if mixing:
+        lines.append(mixing)
     if estimate.heavy:
         lines.append(no_mean(estimate.heavy))
     if estimate.reason is not None:
@@ -101,12 +104,29 @@ def _below(estimate: Any, rows: int | None, more: str = MORE) -> list[str]:
     return lines
 
 
+POOR = 1.05  # R-hat of plain values above which a remark is printed
+
+
+def _poorly_mixed(estimate: Any) -> str | None:
+    """Say which integrands differ from chain to chain, unless the audit has said it of the draws."""
+    if estimate.audit is not None and any(one.kind == "rhat" for one in estimate.audit.problems):
+        return None
+    r_hat = np.atleast_1d(estimate.plain_rhat)
+    which = [name for name, high in zip(estimate.names, r_hat > POOR, strict=True) if high]
+    if not which:
+        return None
+    return (
+        f"The chains differ (plain_rhat up to {np.nanmax(r_hat):.2f}) on {listed(which)}: run them longer "
+        "before you trust any error."
+    )
+
+
 def no_mean(names: Sequence[str]) -> str:
     """Return the warning that the means of some integrands may not exist, with an alternative."""
     return (
         f"{listed(names)}: the draws have a heavy tail (Pareto k-hat above 0.7) and the mean may not "
         "exist; ask for the median or another quantile, "
-        "sx.weigh(sample, sx.Polynomial(2)).quantile(name, 0.5)"
+        "sx.weigh(sample, sx.Polynomial(1)).quantile(name, 0.5)"
     )
 
 

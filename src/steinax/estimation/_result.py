@@ -413,11 +413,12 @@ class Estimate(eqx.Module):
         plain = (getattr(self, field) for field in _PLAIN)
         return ChainStatistics(*ours), ChainStatistics(*plain)
 
-    def __getitem__(self, name: str | SupportsIndex | Sequence[str]) -> "Estimate":
+    def __getitem__(self, name: str | SupportsIndex | slice | Sequence[str]) -> "Estimate":
         """Select the estimate of one integrand, with arrays reduced to numbers, or of several, by name.
 
         The name of a vector stands for all its elements: `est["theta"]` has `theta[0]`, `theta[1]` and so
-        on. A number is the index of an integrand, so that a loop over an estimate yields them one by one.
+        on. A number is the index of an integrand, so that a loop over an estimate yields them one by one; a
+        slice selects several.
 
         >>> import numpy as np, steinax as sx
         >>> x = np.random.default_rng(0).normal(size=(4, 250, 3))
@@ -427,6 +428,8 @@ class Estimate(eqx.Module):
         """
         with suppress(TypeError):  # a name is no index
             name = self.names[index(cast(SupportsIndex, name))]
+        if isinstance(name, slice):
+            name = self.names[name]
         names = [name] if isinstance(name, str) else list(cast(Sequence[str], name))
         place = {key: i for i, key in enumerate(self.names)} if len(names) > 1 else {}
         hits = [[place[key]] if key in place else places(key, self.names) for key in names]
@@ -584,12 +587,13 @@ def from_statistics(
     if events.any() and np.any(alike := events & one_outcome(plain.mean, plain.mcse)):
         which = listed([name for name, one in zip(names, alike, strict=True) if one])
         unknown = (
-            f"{which}: 0 on every draw, or 1. If these are events, their probabilities may differ "
-            "from that by up to 3 / the number of effective draws"
+            f"{which}: the same on every draw, 0 or 1. The probability of such an event may differ from "
+            "that by up to 3 / the number of effective draws"
         )
         reason = unknown if reason is None else f"{reason}; {unknown}"
         mcse, plain_mcse = (np.where(alike, np.nan, error) for error in (mcse, plain_mcse))
-    worth = np.asarray((plain_mcse / mcse) ** 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        worth = np.asarray((plain_mcse / mcse) ** 2)
     return Estimate(
         value=better.mean,
         mcse=mcse,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._numerics import namespace
+from .._show import some_of
 from .._types import AnyArray, Point, Points
 from ..data import covariance_of
 from ..operators import AbstractOperator, Langevin
@@ -407,8 +408,10 @@ class Kinks(AbstractCoordinateFields):
         along = self.along
         if isinstance(along, str):
             if along not in names:
-                shown = ", ".join(list(names)[:5])
-                raise ValueError(f"Kinks: no column is named {along!r}; there are {shown}.")
+                raise ValueError(
+                    f"Kinks: no column of the unconstrained draws is named {along!r}; there are "
+                    f"{some_of(names)}. Name one of these, or give its weights on all of them."
+                )
             along = list(names).index(along)
         weights = replace(self, along=along)._weights(len(names))
         origin = float(weights @ np.broadcast_to(shift, len(names)))

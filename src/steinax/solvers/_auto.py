@@ -94,7 +94,7 @@ class Auto(AbstractSolver):
             k: the number of integrands; that of the problem by default.
         """
         if not isinstance(problem.family, AbstractLinearFamily):
-            return Stochastic(), "not linear in its parameters"
+            return Stochastic(), "a family that is not linear"
         if (name := not_quadratic(problem)) is not None:
             return Stochastic(), f"{name}, not a quadratic form"
         n, dim = problem.x.shape

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+ZEROS = 4  # decimal places of a zero that are shown
 MOST = 10  # significant digits shown; the frame itself holds all digits
 FINEST = 1e-10  # of a standard deviation: the last digit shown, for a mean near zero
 VERIFIED = "scores_verified"  # attribute of the table: whether digits may rely on the scores
@@ -77,9 +78,10 @@ def _by_error(number: float, error: float, digits: int | str) -> str:
     places = get_decimal_places_from_se(error)
     if places < 0:
         return f"{number:.2e}"
-    number = round(number, places)
+    number = round(number, places) + 0.0  # adding 0 to -0 makes it 0
     figures = places + len(str(abs(int(number)))) - (abs(number) < 1)
-    return f"{number:.{places}f}" if number and figures <= MOST else _general(number)
+    shown = number != 0 or places <= ZEROS
+    return f"{number:.{places}f}" if shown and figures <= MOST else _general(number)
 
 
 def _rounded(number: float, digits: int | str) -> str:

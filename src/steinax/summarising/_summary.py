@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from .._numerics import few_threads
 from .._show import PERFECT, worth_text
+from .._types import AnyArray
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
 from ..chains import chain_statistics
@@ -25,6 +27,7 @@ from ..data import (
     labels,
     refuse_weights,
     training_note,
+    without_rounding,
 )
 from ..estimation import (
     Estimate,
@@ -131,7 +134,6 @@ class Ends:
     mcse: np.ndarray
 
 
-CONSTANT = 1e-13  # range over size below which a parameter is constant but for rounding errors
 FLOOR = 4 * np.finfo(np.float64).eps  # relative rounding error: no smaller error is reported
 
 
@@ -171,9 +173,7 @@ def controlled(
     report, names = audited(sample, mode), wanted.names
     with np.errstate(invalid="ignore"):
         values = np.asarray(wanted.values)
-        size = np.abs(values).max(axis=(0, 1))
-        varies = np.ptp(values, axis=(0, 1)) > CONSTANT * size
-        usable = np.isfinite(values).all(axis=(0, 1)) & varies
+        usable = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
     if not usable.any():
         return replace(plain, controlled=usable, audit=report)
     usable_plain = _take(plain, usable)
@@ -199,7 +199,8 @@ def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamil
 
     The step is the estimated error of the distribution function there over its slope. For functions of one
     coordinate indicators are made continuous first, and the quantiles are those of their average. Then
-    `Polynomial(2)`, which is cheap, is fitted to the residual. The plain ends stay where it does not help.
+    `Polynomial(2)`, which is cheap, is fitted to the residual. The plain ends stay where it does not help,
+    and for discrete variables, whose quantiles have no standard error.
     """
     count, dim = wanted.size, sample.draws.shape[-1]
     if not plain.names or (family is None and has_families(sample)):
@@ -224,7 +225,31 @@ def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamil
         value[others], mcse[others] = (each.reshape(len(others), -1) for each in found)
     worse = ~(mcse < plain_error) | ~np.isfinite(value)
     value, mcse = np.where(worse, plain.value, value), np.where(worse, plain_error, mcse)
+    steps = discrete(np.asarray(wanted.values))[:, None]
+    value, mcse = np.where(steps, plain.value, value), np.where(steps, np.nan, mcse)
     return replace(plain, value=value, mcse=mcse)
+
+
+FEW, LOOKED_AT = (
+    20,
+    64,
+)  # draws for each value of a discrete variable; draws that are looked at first
+
+
+def discrete(values: Float[AnyArray, "chain draw k"]) -> Bool[AnyArray, " k"]:
+    """Tell which variables take few values, or whole numbers only.
+
+    >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    >>> discrete(np.concatenate([x, np.round(3 * x), np.round(4 * x) / 2], axis=-1)).tolist()
+    [False, False, True, True, True, True]
+    """
+    flat = values.reshape(-1, values.shape[-1])
+    found = (flat == np.rint(flat)).all(axis=0)
+    first = np.sort(flat[:LOOKED_AT], axis=0)
+    repeats = (first[1:] == first[:-1]).any(axis=0)
+    for i in np.flatnonzero(repeats & ~found):
+        found[i] = len(np.unique(flat[:, i])) <= len(flat) / FEW
+    return found
 
 
 def _stepped(
@@ -404,7 +429,7 @@ def summary(
     """
     _check(kind, fmt)
     sample = as_sample(data)
-    dataset = parameters(sample, var_names, filter_vars)
+    dataset = parameters(sample, var_names, filter_vars).map(_without_rounding, keep_attrs=True)
     of_draws = _arviz(dataset, ci_prob, ci_kind)
     plain = np.concatenate([_flat(of_draws[name], 1) for name in dataset], axis=-1)
     table = dict(zip(of_draws["summary"].values.tolist(), plain, strict=True))
@@ -472,6 +497,12 @@ def _arviz(dataset: "xarray.Dataset", prob: float | None, kind: Any) -> "xarray.
     return table.assign({name: table[name].transpose(*order) for name, order in axes.items()})
 
 
+def _without_rounding(array: "xarray.DataArray") -> "xarray.DataArray":
+    """Make elements constant that vary by rounding only."""
+    array = array.transpose(*AXES, ...)
+    return array.copy(data=without_rounding(np.asarray(array.values)))
+
+
 def _flat(array: "xarray.DataArray", axes: int) -> np.ndarray:
     """Flatten all dimensions of an array except the first `axes` ones."""
     first = AXES if axes == 2 else ("summary",)
@@ -530,7 +561,8 @@ def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: Summar
     lines, audit = [], better.audit
     if usable.any() and (audit is None or audit.passed):
         lines.append(_describe_gain(names, np.where(usable, worth, np.nan)))
-        lines.append(_advice(names, np.where(usable, worth, np.nan), r_hat))
+        advice = _advice(names, np.where(usable, worth, np.nan), r_hat)
+        lines += [] if better.heavy and advice == GAINED else [advice]
     constant = int((~better.controlled).sum())
     if constant:
         lines.append(
@@ -553,6 +585,8 @@ def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: Summar
 def _describe_gain(names: tuple[str, ...], worth: np.ndarray) -> str:
     """Describe the gain in efficiency of the means; those whose `worth` is NaN are left out."""
     least, median = int(np.nanargmin(worth)), float(np.nanmedian(worth))
+    if median < 1.05:
+        return "These means are about as accurate as plain means from the same draws."
     if worth[least] > PERFECT:
         return "These means are as accurate as plain means from more than a billion times as many draws."
     sentence = (
@@ -564,19 +598,20 @@ def _describe_gain(names: tuple[str, ...], worth: np.ndarray) -> str:
     return f"{sentence} (median; least for {names[least]}: {worth_text(worth[least])})."
 
 
+GAINED = "Every mean gained."
+
+
 def _advice(names: tuple[str, ...], worth: np.ndarray, r_hat: np.ndarray) -> str:
     """Describe what limits the errors, and what to do about it."""
     mixed = ~(r_hat > SUSPECT)
     if np.isnan(r_hat).all():
-        return (
-            "R-hat needs several chains: run four, or nothing shows whether a chain has converged."
-        )
+        return "R-hat needs several chains: run four. With one, nothing shows whether it has converged."
     if not mixed.all():
         worst = _first_of(names, ~mixed, -r_hat)
         return f"R-hat is above {SUSPECT} for {worst}: run the chains longer before you trust any error."
     poor = worth < LITTLE
     if not poor.any():
-        return "Every mean gained."
+        return GAINED
     if poor[np.isfinite(worth)].all():
         return (
             "The control variates gain little here: only more draws make these means more accurate."

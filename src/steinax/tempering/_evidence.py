@@ -536,6 +536,11 @@ def evidence(
     >>> bool(abs(result.value + np.log(4 * np.pi) / 2) < 1e-4)
     True
     """
+    if not isinstance(tempered, Tempered):
+        raise TypeError(
+            f"the evidence needs draws from the prior to the posterior, and this is a "
+            f"{type(tempered).__name__}: give a steinax.Tempered."
+        )
     options = Options(split, penalty, solver, audit, neighbours)
     steps = np.r_[0.0, np.diff(tempered.temperatures), 0.0]
     terms = [
