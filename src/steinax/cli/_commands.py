@@ -27,7 +27,9 @@ def run_summary(options: Namespace) -> int:
     sample = read_sample(options.files)
     from ..summarising import render, summary as summarise
 
-    table: Any = summarise(sample, options.variables or None, audit=options.audit)
+    table: Any = summarise(
+        sample, options.variables or None, ci_prob=options.ci_prob, audit=options.audit
+    )
     deliver(
         options,
         answer=lambda: _summary_as_dict(table, sample, options),

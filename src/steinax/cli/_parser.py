@@ -175,12 +175,18 @@ def _summary(commands: Any) -> None:
         "summary draws.nc",
         "summary draws.zarr --var tau --var beta",
         "summary output/*.csv",
-        "summary draws.nc --csv --output summary.csv",
+        "summary draws.nc --ci-prob 0.95 --csv --output summary.csv",
         "summary draws.nc --json | python -m json.tool",
     ]
     parser = add_command(commands, "summary", description, examples)
     add_files(parser)
     add_variables(parser, "only this variable; can be repeated")
+    parser.add_argument(
+        "--ci-prob",
+        type=float,
+        metavar="P",
+        help="the posterior probability of the interval lb to ub; that of ArviZ by default",
+    )
     add_audit(parser)
     add_output(parser)
 
