@@ -52,7 +52,7 @@ class Tempered(eqx.Module):
         temperatures: ArrayLike,
         names: Sequence[str] | None = None,
     ):
-        self.temperatures = as_temperatures(temperatures, len(draws))
+        self.temperatures = as_temperatures(temperatures, draws)
         count = len(self.temperatures)
         self.draws = _all_chains(draws, "draws", count)
         self.likelihood_scores = _all_chains(likelihood_scores, "likelihood_scores", count)
@@ -91,7 +91,7 @@ class Tempered(eqx.Module):
         >>> Tempered.from_logdensity(normal, normal, x, t).likelihood_scores[0].shape
         (1, 100, 1)
         """
-        count = len(as_temperatures(temperatures, len(draws)))
+        count = len(as_temperatures(temperatures, draws))
         per_temperature = _all_chains(draws, "draws", count)
         likelihood = [density_and_score(log_likelihood, chains) for chains in per_temperature]
         values, scores = zip(*likelihood, strict=True)
@@ -114,21 +114,21 @@ class Tempered(eqx.Module):
         return f"Tempered({len(self)} temperatures, {size} draws, {dims}: {shown})"
 
 
-def as_temperatures(temperatures: ArrayLike, count: int) -> np.ndarray:
+def as_temperatures(temperatures: ArrayLike, draws: Any) -> np.ndarray:
     """Convert inverse temperatures to an array, and check that they increase from 0 to 1.
 
     Args:
         temperatures: what was given.
-        count: of the arrays of draws.
+        draws: one array for each.
     """
     t = as_reals(temperatures, "temperatures").astype(np.float64)
     if t.ndim != 1 or len(t) < 2:
         raise ValueError(
             f"temperatures have shape {t.shape}: give at least two inverse temperatures, as a list."
         )
-    if len(t) != count:
+    if len(t) != len(draws):
         raise ValueError(
-            f"draws at {count} temperatures, and there are {len(t)} temperatures: give one array for each, "
+            f"draws at {len(draws)} temperatures, and there are {len(t)} temperatures: give one array for each, "
             "the temperature as the first axis."
         )
     if not np.all(np.diff(t) > 0):
