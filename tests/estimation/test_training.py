@@ -139,7 +139,7 @@ class TestChoice:
         result = sx.estimate(F, SAMPLE.with_training(wave(chains(3, 300))))
         assert np.all(np.abs(result.value - WAVE) < 4 * result.mcse)
         assert np.all(result.mcse < 0.7 * sx.estimate(F, SAMPLE).mcse)
-        assert "with 900 training points" in result.note
+        assert "with 900 of the training points" in result.note
 
     def test_in_many_dimensions(self) -> None:
         x, t = (np.random.default_rng(i).normal(size=(4, n, 40)) for i, n in ((0, 25), (1, 100)))

@@ -138,7 +138,7 @@ def _chosen(estimate: Any, more: str) -> list[str]:
     if served == 1:
         return [f"a control variate for each integrand (see {more}), {estimate.note}"]
     return [
-        f"{most} for {served} of {len(estimate)} integrands, and others elsewhere (see {more})",
+        f"{most} for {served} of {len(estimate)} integrands, and others for the remaining ones (see {more})",
         estimate.note,
     ]
 

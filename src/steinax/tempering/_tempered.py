@@ -128,8 +128,8 @@ def as_temperatures(temperatures: ArrayLike, draws: Any) -> np.ndarray:
         )
     if len(t) != len(draws):
         raise ValueError(
-            f"draws at {len(draws)} temperatures, and there are {len(t)} temperatures: give one array for each, "
-            "the temperature as the first axis."
+            f"draws at {len(draws)} temperatures, and there are {len(t)} temperatures: give one array for "
+            "each, the temperature as the first axis."
         )
     if not np.all(np.diff(t) > 0):
         raise ValueError(
