@@ -407,7 +407,9 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
     straight = ", a funnel straightened" if draws.straightened else ""
     tried = f"chosen among {counted(len(choice.candidates), 'candidate')}"
     thinned = (
-        "" if draws.size == wanted.size else f", with {draws.size - sample.size} of the training points"
+        ""
+        if draws.size == wanted.size
+        else f", with {draws.size - sample.size} of the training points"
     )
     note = f"{tried}, cross-fitted in {len(draws.folds)} folds{straight}{thinned}"
     residual = np.where(plain, task.f, held.residual * scale)  # exactly the plain values
