@@ -120,6 +120,14 @@ def test_an_unknown_name_lists_what_there_is() -> None:
         sx.data.integrands("theta[Eton]", _sample())
 
 
+def test_a_dict_of_arrays_is_sent_to_the_adapter() -> None:
+    x = RNG.normal(size=(4, 50, 1))
+    with pytest.raises(
+        TypeError, match="dict of arrays, such as 'win': give it to steinax.from_arrays"
+    ):
+        sx.Sample(x, -x, variables={"win": x[..., 0]})
+
+
 def test_elements_may_be_named_as_in_stan() -> None:
     x = RNG.normal(size=(4, 50, 6))
     sample = sx.from_arrays(x, -x, variables={"m": x.reshape(4, 50, 2, 3)})

@@ -167,6 +167,12 @@ def _as_tree(tree: Any) -> "xarray.DataTree":
     if isinstance(tree, xarray.Dataset):
         return xarray.DataTree.from_dict({MAIN: unstacked(tree)})
     if isinstance(tree, Mapping) and not isinstance(tree, xarray.DataTree):
+        arrays = [name for name, one in tree.items() if isinstance(one, np.ndarray | list)]
+        if arrays:
+            raise TypeError(
+                f"variables is a dict of arrays, such as {arrays[0]!r}: give it to steinax.from_arrays(draws, "
+                "scores, variables=...), or give a Dataset."
+            )
         return xarray.DataTree.from_dict(dict(tree))
     if not isinstance(tree, xarray.DataTree):
         raise TypeError(
