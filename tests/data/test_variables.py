@@ -123,7 +123,7 @@ def test_an_unknown_name_lists_what_there_is() -> None:
 def test_a_dict_of_arrays_is_sent_to_the_adapter() -> None:
     x = RNG.normal(size=(4, 50, 1))
     with pytest.raises(
-        TypeError, match="dict of arrays, such as 'win': give it to steinax.from_arrays"
+        TypeError, match=r"dict of arrays, such as .win.: give it to steinax\.from_arrays"
     ):
         sx.Sample(x, -x, variables={"win": x[..., 0]})
 

@@ -170,7 +170,7 @@ def _as_tree(tree: Any) -> "xarray.DataTree":
         arrays = [name for name, one in tree.items() if isinstance(one, np.ndarray | list)]
         if arrays:
             raise TypeError(
-                f"variables is a dict of arrays, such as {arrays[0]!r}: give it to steinax.from_arrays(draws, "
+                f"variables is a dict of arrays, such as {arrays[0]!r}: give it to steinax.from_arrays(x, "
                 "scores, variables=...), or give a Dataset."
             )
         return xarray.DataTree.from_dict(dict(tree))
