@@ -173,6 +173,28 @@ def test_constants_counts_and_what_is_no_number_are_shown_as_arviz_shows_them() 
     assert "3 of 9 are constant or not finite" in table.attrs["steinax"]
 
 
+def test_labels_are_selected_as_in_arviz() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 250, 3))
+    sample = sx.from_arrays(
+        x,
+        -x,
+        variables={"a": x[..., 0], "u": x},
+        dims={"u": ["site"]},
+        coords={"site": ["S1", "S2", "S3"]},
+    )
+    for labels in ("S2", ["S3", "S1"]):
+        table = summary(sample, coords={"site": labels})
+        theirs = arviz_stats.summary(
+            sample.variables.tree, coords={"site": np.atleast_1d(labels).tolist()}
+        )
+        assert list(table.index) == list(theirs.index)
+        assert table.loc["u[S1]" if labels != "S2" else "u[S2]", "mcse_mean"] < 1e-12
+    with pytest.raises(ValueError, match=r"dimensions and their labels are .*S1, S2, S3"):
+        summary(sample, coords={"site": "S4"})
+    with pytest.raises(ValueError, match="dimensions and their labels"):
+        summary(sample, coords={"school": "S1"})
+
+
 def test_discrete_variables_keep_the_ends_of_arviz() -> None:
     x = np.random.default_rng(0).normal(size=(4, 250, 2))
     variables = {

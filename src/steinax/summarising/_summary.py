@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from .._numerics import few_threads
-from .._show import PERFECT, worth_text
+from .._show import PERFECT, some_of, worth_text
 from .._types import AnyArray
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
@@ -64,7 +64,10 @@ def as_sample(data: Any) -> Sample:
 
 
 def parameters(
-    sample: Sample, var_names: str | list[str] | None, filter_vars: str | None
+    sample: Sample,
+    var_names: str | list[str] | None,
+    filter_vars: str | None,
+    coords: Mapping[str, Any] | None = None,
 ) -> "xarray.Dataset":
     """Select the variables to summarise, as floats, with axes (chain, draw, ...).
 
@@ -72,6 +75,7 @@ def parameters(
         sample: with variables of the model, or without.
         var_names: names as in ArviZ; all variables by default.
         filter_vars: how names are matched: None, "like" or "regex".
+        coords: the labels to keep, by dimension; all by default.
     """
     import arviz_stats  # noqa: F401  # registers the accessor
 
@@ -96,7 +100,23 @@ def parameters(
         raise ValueError(
             f"var_names={var_names!r} leaves no variable to summarise: give names of existing variables."
         )
-    return dataset.map(_as_floats).transpose(*AXES, ...)
+    return _selected(dataset, coords or {}).map(_as_floats).transpose(*AXES, ...)
+
+
+def _selected(dataset: "xarray.Dataset", coords: Mapping[str, Any]) -> "xarray.Dataset":
+    """Select labels along dimensions, which stay even if there is one label."""
+    try:
+        return dataset.sel({name: np.atleast_1d(label) for name, label in coords.items()})
+    except (KeyError, ValueError) as error:
+        axes = {
+            str(name): some_of(list(map(str, dataset[name].values)), 5)
+            for name in dataset.dims
+            if name not in AXES
+        }
+        raise ValueError(
+            f"coords={dict(coords)!r} does not fit: {error.args[0]}. The dimensions and their labels are "
+            f"{axes}."
+        ) from error
 
 
 def _elements(dataset: "xarray.Dataset", names: Sequence[str]) -> dict[str, Any]:
@@ -351,6 +371,7 @@ class SummarySettings(TypedDict, total=False):
     """Arguments of `summary` that do not affect the type of its result."""
 
     filter_vars: str | None
+    coords: Mapping[str, Any] | None
     kind: Kind
     ci_prob: float | None
     ci_kind: str | None
@@ -388,6 +409,7 @@ def summary(
     var_names: str | list[str] | None = None,
     *,
     filter_vars: str | None = None,
+    coords: Mapping[str, Any] | None = None,
     kind: Kind = "all",
     fmt: Format = "wide",
     ci_prob: float | None = None,
@@ -411,6 +433,7 @@ def summary(
         data: a sample, a DataTree with scores (see `from_arviz`), or the path of a netCDF file or zarr store.
         var_names: which variables, all by default; with `~` before a name, all but that.
         filter_vars: None for exact names, `"like"` for parts of them, `"regex"`.
+        coords: the labels to keep, by dimension: `{"school": ["Choate", "Deerfield"]}`.
         kind: `"all"`, `"stats"` or `"diagnostics"`: which columns, as in ArviZ.
         fmt: `"wide"`, a pandas DataFrame with a row for each parameter; `"long"`, with a row for each
             statistic; `"xarray"`, a Dataset with a dimension `summary`; or `"rich"`, a table to be printed.
@@ -429,12 +452,13 @@ def summary(
     """
     _check(kind, fmt)
     sample = as_sample(data)
-    dataset = parameters(sample, var_names, filter_vars).map(_without_rounding, keep_attrs=True)
+    chosen = var_names, filter_vars, coords
+    dataset = parameters(sample, *chosen).map(_without_rounding, keep_attrs=True)
     of_draws = _arviz(dataset, ci_prob, ci_kind)
     plain = np.concatenate([_flat(of_draws[name], 1) for name in dataset], axis=-1)
     table = dict(zip(of_draws["summary"].values.tolist(), plain, strict=True))
     names = tuple(name for each in dataset for name in labels(str(each), dataset[each]))
-    training = _on_training(sample, var_names, filter_vars, len(names))
+    training = _on_training(sample, chosen, len(names))
     wanted = Integrands(_values(dataset), names, training)
     with few_threads(sample):
         better = controlled(wanted, _plain(table, ci_prob), sample, family, audit)
@@ -451,9 +475,7 @@ def _values(dataset: "xarray.Dataset") -> np.ndarray:
     return np.concatenate([_flat(dataset[name], 2) for name in dataset], axis=-1)
 
 
-def _on_training(
-    sample: Sample, var_names: str | list[str] | None, filter_vars: str | None, k: int
-) -> np.ndarray | None:
+def _on_training(sample: Sample, chosen: tuple[Any, ...], k: int) -> np.ndarray | None:
     """Evaluate the parameters on the training points that are used, (training, k).
 
     None if there are none, or if a parameter is unknown or not finite there.
@@ -461,7 +483,7 @@ def _on_training(
     parts = []
     for part, kept in zip(sample.training, kept_training(sample), strict=True):
         try:
-            dataset = parameters(part, var_names, filter_vars)
+            dataset = parameters(part, *chosen)
         except (KeyError, ValueError):
             return None
         parts.append(_values(dataset).reshape(part.size, -1)[kept])
