@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._require import require
-from .._show import digits
+from .._show import FINEST, digits
 from ..estimation import Estimate, same_draws, same_names
 from ._style import (
     COLOURS,
@@ -176,7 +176,8 @@ def _units(estimates: dict[str, Estimate], level: float, standardise: bool) -> s
 def _columns(estimates: dict[str, Estimate]) -> dict[str, list[str]]:
     """Format the numbers at the right: plain values and worth of one estimate, differences of several."""
     columns = {
-        label: _with_errors(result.value, result.mcse) for label, result in estimates.items()
+        label: _with_errors(result.value, result.mcse, FINEST * np.asarray(result.plain_mcse))
+        for label, result in estimates.items()
     }
     (name, first), *others = estimates.items()
     if not others:
@@ -195,10 +196,11 @@ def _columns(estimates: dict[str, Estimate]) -> dict[str, list[str]]:
 
 def _print_columns(ax: Axes, columns: dict[str, list[str]], size: float) -> None:
     """Draw columns of text at the right of the axes, a row for each integrand."""
-    right = 8.0
+    gap = 16.0
+    right = gap / 2
     for heading, texts in columns.items():
         # digits are about 0.6 as wide as the font size
-        right += 0.6 * size * max(map(len, (heading, *texts))) + 8
+        right += 0.6 * size * max(map(len, (heading, *texts))) + gap
         style = {"fontsize": size, "ha": "right", "textcoords": "offset points"}
         top = {"xycoords": "axes fraction", "va": "bottom", **style}
         ax.annotate(literal(heading), (1, 1), (right, 4), **top)
@@ -207,17 +209,18 @@ def _print_columns(ax: Axes, columns: dict[str, list[str]], size: float) -> None
             ax.annotate(text, (1, y), (right, 0), xycoords=where, va="center", **style)
 
 
-def _with_errors(values: np.ndarray, errors: np.ndarray) -> list[str]:
-    return [
-        _with_error(float(value), float(error)) for value, error in zip(values, errors, strict=True)
-    ]
+def _with_errors(
+    values: np.ndarray, errors: np.ndarray, finest: np.ndarray | float = 0.0
+) -> list[str]:
+    rows = zip(values, errors, np.broadcast_to(finest, np.shape(values)), strict=True)
+    return [_with_error(*map(float, row)) for row in rows]
 
 
-def _with_error(value: float, error: float) -> str:
-    """Format a value and its error, both to two digits of the error."""
+def _with_error(value: float, error: float, finest: float) -> str:
+    """Format a value and its error, both to two digits of the error; no digits below `finest`."""
     if not np.isfinite(error):
         return f"{value:.6g} ± ?"
-    return f"{digits(value, error)} ± {digits(error, error) if error > 1e-5 else f'{error:.1e}'}"
+    return f"{digits(value, max(error, finest))} ± {digits(error, error) if error > 1e-5 else f'{error:.1e}'}"
 
 
 def plot_forest(
