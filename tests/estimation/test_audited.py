@@ -119,6 +119,8 @@ class TestUnadjusted:
     def test_degree_2_removes_the_bias_and_says_what_it_does_not_promise(self) -> None:
         """A quarter too large without; nothing is left with it, the target being Gaussian."""
         found = sx.estimate(self.SQUARES, self.SAMPLE, FAMILY, audit="unadjusted")
+        shown = " ".join(repr(found).split())
+        assert "audit failed" not in shown and "expected of an unadjusted sampler" in shown
         assert np.all(found.plain_value - 1 > 0.1)
         np.testing.assert_allclose(found.value, 1.0, atol=1e-9)
         assert "the remaining bias is not in the mcse" in found.note

@@ -31,6 +31,18 @@ def test_scores_by_hand_show_no_more_digits_than_a_plain_average_until_they_are_
     assert len(_cells(sx.estimate("mu", sx.Sample(x, 1.5 - x, ["mu"], verified=True)))[1]) >= 10
 
 
+def test_chains_that_differ_are_named() -> None:
+    """Where their draws do not fail the audit: R-hat of the first integrand is above 1.05."""
+    x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    good = sx.Sample(x, -x)
+    x = x + 0.35 * np.array([[-1, 0], [1, 0], [1, 0], [-1, 0]])[:, None]
+    bad = sx.estimate("x", sx.Sample(x, -x), sx.Polynomial(1), audit="off")
+    assert bad.plain_rhat[0] > 1.05 > bad.plain_rhat[1]
+    shown = " ".join(repr(bad).split())
+    assert f"(plain_rhat up to {bad.plain_rhat[0]:.2f}) on x[0]: run them longer" in shown
+    assert "chains differ" not in repr(sx.estimate("x", good, sx.Polynomial(1)))
+
+
 def test_the_error_is_not_below_what_scores_in_float32_can_shift() -> None:
     """A Gaussian, whose mean is exact; its scores are those of float32 and off by a constant 1e-6."""
     x = np.random.default_rng(0).normal(size=(4, 250, 1)).astype(np.float32)
