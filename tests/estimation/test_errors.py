@@ -122,7 +122,9 @@ class TestEventsWithOneOutcome:
         assert np.isnan(found.interval()[:2]).all()
         assert np.isfinite(found.mcse[2:]).all()
         assert found.reason is not None
-        assert found.reason.startswith("never, always: 0 on every draw, or 1. If these are events")
+        assert found.reason.startswith(
+            "never, always: the same on every draw, 0 or 1. The probability"
+        )
         assert "no standard error: never, always" in " ".join(repr(found).split())
 
     def test_other_constants_have_none_to_report(self) -> None:

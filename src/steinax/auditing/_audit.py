@@ -261,7 +261,7 @@ def interleaved(y: Float[AnyArray, "dim chain draw"]) -> int:
         y: draws standardised to mean 0 and variance 1 in each dimension.
 
     >>> rng = np.random.default_rng(0)
-    >>> walkers = np.cumsum(rng.normal(size=(100, 10)), axis=0) / 10
+    >>> walkers = np.repeat(rng.normal(size=(50, 10)), 4, axis=0)  # (step, walker)
     >>> interleaved(walkers.reshape(1, 1, -1)), interleaved(walkers.T[None])
     (10, 0)
     """
