@@ -116,9 +116,22 @@ def test_interleaved_walkers() -> None:
     assert finding.fatal and f"{len(x)} walkers" in finding.message
     again = flat.reshape(-1, len(x), 2).swapaxes(0, 1)
     np.testing.assert_array_equal(again, x)
-    rng = np.random.default_rng(0)
-    for chains in (x, rng.normal(size=(1, 2000, 2)), np.sin(np.arange(2000) / 7)[None, :, None]):
+    for chains in (x, np.sin(np.arange(2000) / 7)[None, :, None]):
         assert interleaved(np.moveaxis(chains, -1, 0)) == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 20), (1, 60), (3, 17), (4, 100), (1, 1000)])
+def test_chance_does_not_interleave_walkers(shape: tuple[int, int]) -> None:
+    """Of 3,000 samples each, also with the heaviest tails, that wander or alternate."""
+    rng = np.random.default_rng(0)
+    for _ in range(600):
+        noise = rng.normal(size=(2, *shape))
+        wander = noise.copy()
+        for i in range(1, shape[1]):
+            wander[..., i] += 0.7 * wander[..., i - 1]
+        alternating = wander * (-1) ** np.arange(shape[1])
+        for y in (noise, rng.standard_cauchy(size=(1, *shape)), wander, alternating, noise.round()):
+            assert interleaved(y) == 0
 
 
 def test_chains_that_drift_together_are_not_swapped() -> None:

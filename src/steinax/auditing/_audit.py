@@ -241,7 +241,7 @@ def _swapped(sample: Sample) -> Iterator[Finding]:
             "likewise."
         )
         yield Finding("axes", message)
-    elif walkers := interleaved(np.moveaxis(y, -1, 0)):
+    elif walkers := interleaved(np.moveaxis(sample.draws, -1, 0)):
         message = (
             f"each draw resembles the one {walkers} before it and not its neighbours: {walkers} walkers seem "
             "to be interleaved, as in get_chain(flat=True) of emcee, and the error bars would be too short. "
@@ -252,13 +252,11 @@ def _swapped(sample: Sample) -> Iterator[Finding]:
 
 
 LAGS, COLUMNS = 2000, 8  # the most walkers that are looked for, and the most dimensions
+CERTAIN = 6.0  # standard errors of an autocorrelation
 
 
 def interleaved(y: Float[AnyArray, "dim chain draw"]) -> int:
-    """Find how many walkers alternate in each chain; 0 if none do.
-
-    Args:
-        y: draws standardised to mean 0 and variance 1 in each dimension.
+    """Find how many walkers alternate in each chain, from autocorrelations of ranks; 0 if none do.
 
     >>> rng = np.random.default_rng(0)
     >>> walkers = np.repeat(rng.normal(size=(50, 10)), 4, axis=0)  # (step, walker)
@@ -266,11 +264,12 @@ def interleaved(y: Float[AnyArray, "dim chain draw"]) -> int:
     (10, 0)
     """
     y = y[:COLUMNS, :, : 8 * LAGS]
-    length = y.shape[-1]
+    _, chains, length = y.shape
     most = min(LAGS, length // 4)
-    if most < 2:
+    if most < 4:
         return 0
-    power = np.abs(np.fft.rfft(y, 2 * length)) ** 2
+    ranks = np.argsort(np.argsort(y.reshape(len(y), -1), axis=1), axis=1).reshape(y.shape)
+    power = np.abs(np.fft.rfft(ranks - ranks.mean(axis=(1, 2), keepdims=True), 2 * length)) ** 2
     covariance = np.fft.irfft(power.mean(axis=(0, 1)))[: 2 * most + 1]
     with np.errstate(invalid="ignore", divide="ignore"):
         related = covariance / covariance[0]
@@ -278,7 +277,8 @@ def interleaved(y: Float[AnyArray, "dim chain draw"]) -> int:
     highest = related[lag]
     alone = np.abs(related[1:lag]).max(initial=0.0) < highest / 2
     repeats = related[2 * lag] > highest**2 / 2
-    return lag if lag >= 4 and highest > FOLLOW and alone and repeats else 0
+    least = max(FOLLOW, CERTAIN / np.sqrt(chains * (length - lag)))
+    return lag if lag >= 4 and highest > least and alone and repeats else 0
 
 
 def _duplicates(sample: Sample) -> Iterator[Finding]:
