@@ -49,7 +49,7 @@ def test_epoch_is_fifty_times_faster_than_the_published_code() -> None:
 
 
 def test_dual_fit_costs_little_more_than_what_it_is_made_of() -> None:
-    time, memory = _rows("dual", 5)
+    time, memory = _rows("dual", 15)  # more rounds, as the machine may have other work
     assert time["ratio"] <= time["at most"] == 3.0, time
     assert memory["steinax"] <= memory["at most"] == 1000.0, memory
 
