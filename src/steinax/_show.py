@@ -256,11 +256,12 @@ def beside_plain(
     plain_mcse: float,
     worth: float,
     finest: float = FINEST,
+    least: float = 0.0,
 ) -> tuple[str, ...]:
     """Format an estimate and its error, the plain estimate and its error, and the gain in efficiency.
 
-    Digits of the estimate below `finest` times the plain error are not printed. The error of a constant is
-    that of rounding, and printed as 0.
+    Digits of the estimate below `finest` times the plain error are not printed, and no digits of both values
+    below `least`, an error that they share. The error of a constant is that of rounding, and printed as 0.
 
     >>> beside_plain(1.0, 9e-16, 1.0, 9e-16, 1.0)
     ('1', '0', '1', '0', '1')
@@ -268,9 +269,9 @@ def beside_plain(
     if max(mcse, plain_mcse) <= ROUNDING * abs(value):
         mcse = plain_mcse = 0.0
     return (
-        digits(value, max(mcse, finest * plain_mcse)),
+        digits(value, max(mcse, finest * plain_mcse, least)),
         error_text(mcse),
-        digits(plain, plain_mcse),
+        digits(plain, max(plain_mcse, least)),
         error_text(plain_mcse),
         worth_text(worth),
     )

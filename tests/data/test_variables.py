@@ -137,6 +137,14 @@ def test_elements_may_be_named_as_in_stan() -> None:
         np.testing.assert_array_equal(found.values[..., 0], x[..., 5])
 
 
+def test_labels_with_commas_stay_as_they_are() -> None:
+    x = RNG.normal(size=(4, 50, 2))
+    people = {"coords": {"who": ["Smith,Ann", "Smith,Bob"]}, "dims": {"u": ["who"]}}
+    sample = sx.from_arrays(x, -x, variables={"u": x}, **people)
+    found = sx.data.integrands("u[Smith,Bob]", sample)
+    np.testing.assert_array_equal(found.values[..., 0], x[..., 1])
+
+
 def test_hints_for_functions_of_another_library() -> None:
     with pytest.raises(AttributeError) as error:
         sx.data.integrands(lambda theta: theta.sel(school="Choate"), _sample())

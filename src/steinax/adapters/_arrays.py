@@ -171,10 +171,8 @@ def from_logdensity(
 
 
 SAME = 1e-2  # the largest differences of equal log densities, up to rounding
-ROUNDED, ROUNDED_SINGLE = (
-    1e-6,
-    1e-4,
-)  # of the values: rounding of digits in files, of sums in float32
+ROUNDED = 1e-6  # of the values: rounding of digits in files
+ROUNDED_SINGLE = 1e-4  # of the values: rounding of sums in float32
 
 
 def check_density(values: AnyArray, kept: ArrayLike, name: str) -> None:

@@ -112,7 +112,8 @@ def _parts(
     if log_density is None:
         scores = flat_columns(leaves(arrange(states.logdensity_grad), "scores"))
     else:
-        kept, (density, scores) = density, density_and_score(log_density, draws, refuse)
+        kept = density
+        density, scores = density_and_score(log_density, draws, refuse)
         if refuse:
             check_density(density, kept, "log_density")
     variables = quantities(constrain, draws, position)

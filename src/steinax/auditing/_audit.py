@@ -122,6 +122,7 @@ class AuditReport(eqx.Module):
             (self.divergences or 0) + (other.divergences or 0) if known else None,
             self.compared and other.compared,
             self.verified and other.verified,
+            self.unadjusted and other.unadjusted,
         )
 
     def __repr__(self) -> str:

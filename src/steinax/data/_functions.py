@@ -190,8 +190,9 @@ class DrawFunction:
                     f"This came from the integrand {self.label!r}, a function of one draw at a time: of "
                     f"{self._described()}."
                 )
-                for part in [part for part in HINTS if part in str(error)]:
-                    error.add_note(HINTS[part])
+                for part, hint in HINTS.items():
+                    if part in str(error):
+                        error.add_note(hint)
                 raise
 
     def _described(self) -> str:

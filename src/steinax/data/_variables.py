@@ -144,8 +144,9 @@ class Variables:
         array = self[base]
         spaced = re.sub(r",\s*", ", ", name)  # as Stan and R write it: x[0,1]
         for names in (labels(base, array), labels(base, array.drop_vars(array.coords))):
-            if spaced in names:
-                position = np.unravel_index(names.index(spaced), array.shape[2:])
+            found = next((one for one in (name, spaced) if one in names), None)
+            if found is not None:
+                position = np.unravel_index(names.index(found), array.shape[2:])
                 return read(array[..., *position])[..., None], [name]
         raise KeyError(
             f"{base!r} has no element [{index}: its elements are {some_of(labels(base, array), 5)}. "

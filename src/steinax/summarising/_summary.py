@@ -250,10 +250,8 @@ def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamil
     return replace(plain, value=value, mcse=mcse)
 
 
-FEW, LOOKED_AT = (
-    20,
-    64,
-)  # draws for each value of a discrete variable; draws that are looked at first
+FEW = 20  # draws for each value of a discrete variable, at least
+LOOKED_AT = 64  # draws that are looked at first
 
 
 def discrete(values: Float[AnyArray, "chain draw k"]) -> Bool[AnyArray, " k"]:

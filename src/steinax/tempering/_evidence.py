@@ -13,15 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._numerics import as_leaf, precision
-from .._show import (
-    Described,
-    bare_table,
-    beside_plain,
-    describe,
-    digits,
-    html_table,
-    plain_text,
-)
+from .._show import Described, bare_table, beside_plain, describe, html_table, plain_text
 from .._types import AnyArray, Scalar
 from ..auditing import AuditError, AuditMode, audited
 from ..chains import t_quantile
@@ -115,13 +107,8 @@ class Evidence(eqx.Module):
     def _rows(self) -> list[tuple[str, ...]]:
         """Return the headings and the row of the printed table."""
         numbers = (self.value, self.mcse, self.plain_value, self.plain_mcse, self.worth)
-        cells = list(beside_plain(*map(float, numbers)))
-        quadrature = np.nan_to_num(self.quadrature_error)  # of both values
-        for place, value, error in (
-            (0, self.value, self.mcse),
-            (2, self.plain_value, self.plain_mcse),
-        ):
-            cells[place] = digits(float(value), float(np.maximum(error, quadrature)))
+        quadrature = float(np.nan_to_num(self.quadrature_error))
+        cells = beside_plain(*map(float, numbers), least=quadrature)
         return [HEADINGS[:6], ("log evidence", *cells)]
 
     def _below(self) -> list[str]:

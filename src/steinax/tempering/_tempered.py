@@ -126,11 +126,7 @@ def as_temperatures(temperatures: ArrayLike, draws: Any) -> np.ndarray:
         raise ValueError(
             f"temperatures have shape {t.shape}: give at least two inverse temperatures, as a list."
         )
-    if len(t) != len(draws):
-        raise ValueError(
-            f"draws at {len(draws)} temperatures, and there are {len(t)} temperatures: give one array for "
-            "each, the temperature as the first axis."
-        )
+    _check_count(draws, "draws", len(t))
     if not np.all(np.diff(t) > 0):
         raise ValueError(
             "temperatures do not increase from each to the next: give inverse temperatures in increasing "
@@ -144,13 +140,18 @@ def as_temperatures(temperatures: ArrayLike, draws: Any) -> np.ndarray:
     return t
 
 
-def _all_chains(values: Any, what: str, count: int) -> tuple[np.ndarray, ...]:
-    """Convert the arrays of all temperatures to the shape (chain, draw, dim)."""
+def _check_count(values: Any, what: str, count: int) -> None:
+    """Refuse arrays that are not one for each temperature."""
     if len(values) != count:
         raise ValueError(
             f"{what} at {len(values)} temperatures, and there are {count} temperatures: give one array for "
             "each, the temperature as the first axis."
         )
+
+
+def _all_chains(values: Any, what: str, count: int) -> tuple[np.ndarray, ...]:
+    """Convert the arrays of all temperatures to the shape (chain, draw, dim)."""
+    _check_count(values, what, count)
     return tuple(as_chains(chains, what, np.float64) for chains in values)
 
 
