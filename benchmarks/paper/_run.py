@@ -3,7 +3,9 @@
 import json
 import multiprocessing
 import os
+import resource
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -35,6 +37,7 @@ def run(
     tasks = {name: of for name, of in tasks.items() if of}
     if not tasks:
         return
+    began, before = time.monotonic(), _cpu_of_workers()
     os.environ.update(ONE_THREAD)  # new processes inherit it, before they import jax
     context = multiprocessing.get_context("spawn")
     cores = context.Queue()
@@ -50,6 +53,14 @@ def run(
         for done, future in enumerate(as_completed(waiting), start=1):
             where = f"{waiting[future]}, {done} of {len(waiting)}"
             print(f"{where}: {future.result()}", file=sys.stderr, flush=True)
+    took, used = time.monotonic() - began, _cpu_of_workers() - before
+    print(f"{took:.0f} s, {used:.0f} CPU s of {workers} workers", file=sys.stderr, flush=True)
+
+
+def _cpu_of_workers() -> float:
+    """The CPU seconds of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _missing(

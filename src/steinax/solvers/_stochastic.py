@@ -119,22 +119,23 @@ class _Loop:
         updates, memory = plan.optimiser.update(gradient, memory, trainable)
         decay = cosine(index / total) if plan.rates else 1.0
         trainable = jax.tree.map(lambda p, u: p + self.rate * decay * u, trainable, updates)
-        weight = 1 / jnp.maximum(index - total // 2 + 1, 1)
-        mean = jax.tree.map(lambda m, p: m + weight * (p - m), mean, trainable)
-        return (trainable, memory, mean if plan.averaging else trainable), None
+        if plan.averaging:
+            weight = 1 / jnp.maximum(index - total // 2 + 1, 1)
+            mean = jax.tree.map(lambda m, p: m + weight * (p - m), mean, trainable)
+        return (trainable, memory, mean), None
 
     def epoch(self, carry: tuple, number: jax.Array) -> tuple[tuple, tuple]:
         """Take as many steps as there are batches, then compute the loss on the held-out draws."""
         stopped = carry[1].age >= self.plan.patience
         carry = jax.lax.cond(stopped, lambda c, _: c, self._run, carry, number)
-        iterate = carry[0][2] if self.plan.record else None
+        iterate = self._iterate(carry[0]) if self.plan.record else None
         return carry, (carry[1].loss, jnp.where(stopped, jnp.nan, carry[1].latest), iterate)
 
     def _run(self, carry: tuple, number: jax.Array) -> tuple:
         inner, best = carry
         steps = number * self.plan.steps + jnp.arange(self.plan.steps)
         inner, _ = jax.lax.scan(self.step, inner, steps)
-        candidate = inner[2]
+        candidate = self._iterate(inner)
         held_out_loss = loss(candidate, self.problem, self.held_out, slice(None))
         better = held_out_loss < best.loss  # false for NaN
         if not self.plan.hold_out:
@@ -142,6 +143,10 @@ class _Loop:
         chosen = jax.tree.map(lambda a, b: jnp.where(better, a, b), candidate, best.trainable)
         age = jnp.where(better, 0, best.age + 1)
         return inner, _Best(chosen, jnp.where(better, held_out_loss, best.loss), age, held_out_loss)
+
+    def _iterate(self, inner: tuple) -> Trainable:
+        latest, _, mean = inner
+        return mean if self.plan.averaging else latest
 
 
 @eqx.filter_jit
@@ -160,7 +165,8 @@ def train(
     """
     first = loss(start, problem, held_out, slice(None))
     best = _Best(start, first, jnp.zeros((), int), first)
-    inner = (start, plan.optimiser.init(cast(Any, start)), start)
+    mean = start if plan.averaging else None  # a copy in every step, of many coefficients
+    inner = (start, plan.optimiser.init(cast(Any, start)), mean)
     loop = _Loop(problem, held_out, rate, key, plan)
     (_, best), losses = jax.lax.scan(loop.epoch, (inner, best), jnp.arange(plan.epochs))
     return best.trainable, *losses
@@ -184,6 +190,7 @@ def loss(
 # Adam is run at all these rates, and the best on the held-out draws is kept. Short runs would not do: the
 # noise of a high rate after two epochs differs from that after 25.
 RATES = (1e-3, 3e-3, 1e-2)
+CLIPPED = 10.0  # the greatest norm of a gradient
 WATCHED = 0.1  # of the draws, on which losses are computed if none are held out
 
 
@@ -192,7 +199,13 @@ def adam() -> Optimiser:
     """Adam with clipped gradients, at a learning rate of 1."""
     import optax
 
-    return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(1.0, b2=0.99))
+    def clip(updates: PyTree, state: optax.EmptyState, params: PyTree = None) -> tuple:
+        # a factor, unlike the quotient of `optax.clip_by_global_norm`, is not stored as another gradient
+        factor = jnp.minimum(1.0, CLIPPED / optax.tree.norm(updates))
+        return jax.tree.map(lambda update: factor * update, updates), state
+
+    clipping = optax.GradientTransformation(lambda params: optax.EmptyState(), clip)
+    return optax.chain(clipping, optax.adam(1.0, b2=0.99))
 
 
 def train_family(problem: Problem, plan: Plan, train_hyperparameters: bool, key: Key) -> Solution:
