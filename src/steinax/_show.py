@@ -15,6 +15,8 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from ._numerics import LEAST_ERROR, only_rounding
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -202,7 +204,6 @@ def _is_default(field: dataclasses.Field, value: object) -> bool:
     return bool(np.all(value == default)) if not callable(value) else value is default
 
 
-ROUNDING = 1e-15  # relative error of a constant's average
 FINEST = 1e-7  # of the plain error: smaller digits are not printed
 MANY = 1e6  # draws: larger numbers are printed as powers of ten
 PERFECT = 1e9  # gain in efficiency above which the error is negligible
@@ -266,7 +267,7 @@ def beside_plain(
     >>> beside_plain(1.0, 9e-16, 1.0, 9e-16, 1.0)
     ('1', '0', '1', '0', '1')
     """
-    if max(mcse, plain_mcse) <= ROUNDING * abs(value):
+    if only_rounding(max(mcse, plain_mcse), value):
         mcse = plain_mcse = 0.0
     return (
         digits(value, max(mcse, finest * plain_mcse, least)),
@@ -277,16 +278,13 @@ def beside_plain(
     )
 
 
-CONSTANT = 1e-300  # a smaller error is the rounding of an average of zeros
-
-
 def error_text(error: float) -> str:
     """Format a standard error.
 
     >>> error_text(0.01234), error_text(2e-323), error_text(float("nan"))
     ('0.012', '0', 'nan')
     """
-    return "0" if error < CONSTANT else f"{error:.2g}"
+    return "0" if error < LEAST_ERROR else f"{error:.2g}"
 
 
 def worth_text(worth: float) -> str:
@@ -300,7 +298,7 @@ def worth_text(worth: float) -> str:
 
 def digits(value: float, error: float) -> str:
     """Format a number to two significant digits of its error."""
-    if not (np.isfinite(error) and error >= CONSTANT):
+    if not (np.isfinite(error) and error >= LEAST_ERROR):
         return f"{value:.6g}"
     places = min(max(1 - int(np.floor(np.log10(error))), 0), 15)
     return f"{round(value, places) + 0.0:.{places}f}"  # adding 0 to -0 makes it 0

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ._numerics import only_rounding
 from ._show import count, counted, progress, some_of
 from .adapters import NoDrawsError, cmdstan_length, from_cmdstan, from_nutpie, nutpie_length
 from .auditing import RHAT, AuditMode
@@ -29,7 +30,6 @@ MOST = 2.0  # growth at most: a look that is late leaves out the draws beyond
 SHARE = 0.1  # of the time that looks may take otherwise
 IN_A_ROW = 2  # looks that have to be precise
 SETTLED = 50  # effective draws of each chain alone, from which on chains that differ will go on to
-ROUNDING, TINY = 1e-14, 1e-290  # of a constant's average
 
 REASONS = {
     "precise": "stopped: every {level} interval is within its tolerance",
@@ -149,7 +149,7 @@ class Stopped:
 
 def _is_constant(found: Estimate) -> np.ndarray:
     """Whether an integrand is the same on all draws: its standard error is that of rounding."""
-    return np.asarray(found.plain_mcse) <= ROUNDING * np.maximum(np.abs(found.plain_value), TINY)
+    return only_rounding(np.asarray(found.plain_mcse), np.asarray(found.plain_value))
 
 
 def _or_infinite(values: np.ndarray) -> np.ndarray:

@@ -13,7 +13,8 @@ import steinax as sx
 import targets
 from full import FULL
 from steinax._numerics import precision
-from steinax.estimation._weighted_draws import Quantiles, systematic
+from steinax.estimation import Quantiles
+from steinax.estimation._weighted_draws import systematic
 from steinax.solvers import prepare
 
 pytestmark = pytest.mark.slow
@@ -165,6 +166,17 @@ class TestQuantiles:
         assert np.isfinite(found.mcse[0])
         assert np.isnan(found.value[1])
         assert "too few draws beyond x[0] 99.99%" in repr(found)
+
+    def test_those_of_a_discrete_variable_are_values_of_it_without_an_error(self) -> None:
+        """An interpolated quantile of a variable with the values 0 and 1 would be 0.98."""
+        f = {"win": lambda x: x[0] > 0.1, "x": "x[0]"}
+        found = WEIGHTED.quantile(f, [0.45, 0.5, 0.55, 0.9])
+        assert (
+            np.isin(found.value[:4], [0, 1]).all() and np.isin(found.plain_value[:4], [0, 1]).all()
+        )
+        assert np.isnan(found.mcse[:4]).all() and np.isfinite(found.mcse[4:]).all()
+        assert "quantiles of discrete variables (win 45%, " in repr(found)
+        assert set(WEIGHTED.hdi(f, 0.9).value[:2]) == {0, 1}
 
 
 class TestMediansAndHdis:

@@ -24,6 +24,7 @@ from ._integrands import (
     IntegrandColumns as IntegrandColumns,
     Integrands,
     IntegrandSpec,
+    discrete as discrete,
     exceeding as exceeding,
     integrand_columns as integrand_columns,
     integrands,

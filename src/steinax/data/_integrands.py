@@ -12,10 +12,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from .._show import some_of
-from .._types import Points, Series, Values
+from .._types import AnyArray, Points, Series, Values
 from ..working import find_missing, unreadable
 from ._coordinates import kept_training, training_note, training_size
 from ._functions import Above, DrawFunction
@@ -449,6 +450,26 @@ def without_rounding(values: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):  # infinite values are refused later
         still = np.ptp(values, axis=(0, 1)) <= CONSTANT * np.abs(values[0, 0])
     return np.where(still, values[0, 0], values) if still.any() else values
+
+
+FEW = 20  # draws for each value of a discrete variable, at least
+LOOKED_AT = 64  # draws that are looked at first
+
+
+def discrete(values: Float[AnyArray, "chain draw k"]) -> Bool[AnyArray, " k"]:
+    """Tell which variables take few values, or whole numbers only.
+
+    >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    >>> discrete(np.concatenate([x, np.round(3 * x), np.round(4 * x) / 2], axis=-1)).tolist()
+    [False, False, True, True, True, True]
+    """
+    flat = values.reshape(-1, values.shape[-1])
+    found = (flat == np.rint(flat)).all(axis=0)
+    first = np.sort(flat[:LOOKED_AT], axis=0)
+    repeats = (first[1:] == first[:-1]).any(axis=0)
+    for i in np.flatnonzero(repeats & ~found):
+        found[i] = len(np.unique(flat[:, i])) <= len(flat) / FEW
+    return found
 
 
 def _side_by_side(blocks: Sequence[tuple]) -> np.ndarray:

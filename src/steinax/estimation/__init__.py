@@ -7,6 +7,7 @@ from ._estimate import estimate, with_audit
 from ._kinks import Crossings as Crossings, crossings as crossings
 from ._predictive import Predictive, predictive
 from ._printed import HEADINGS as HEADINGS, fitted as fitted, no_mean as no_mean
+from ._quantiles import Quantiles
 from ._result import (
     ARRAYS as ARRAYS,
     Estimate,
@@ -15,7 +16,7 @@ from ._result import (
     same_names as same_names,
 )
 from ._splits import AbstractSplit, CrossFit, HoldOut, InSample, Validation, cross_validate
-from ._weighted_draws import Quantiles, Resampled, WeightedDraws, weigh
+from ._weighted_draws import Resampled, WeightedDraws, weigh
 
 __all__ = [
     "AbstractSplit",

@@ -16,8 +16,8 @@ from ..chains import linearised
 from ..data import Integrands, Sample, integrands
 from ..families import AbstractFamily
 from ._estimate import estimate
+from ._quantiles import levels_of
 from ._result import Estimate
-from ._weighted_draws import levels_of
 
 POINTS = 9  # size of the grid on which a distribution function is inverted
 ROUNDS = 6  # number of successively finer grids: the last is 8^5 times as fine as the first

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
@@ -16,13 +15,22 @@ from .._types import AnyArray, Key, Series
 from ..auditing import AuditMode, AuditReport, audited
 from ..chains import ChainStatistics, chain_statistics, controlled_statistics, linearised
 from ..citing import references_of
-from ..data import Integrands, IntegrandSpec, Sample, Stream, check_sample, integrands, space_family
+from ..data import (
+    Integrands,
+    IntegrandSpec,
+    Sample,
+    Stream,
+    check_sample,
+    integrands,
+    space_family,
+)
 from ..families import AbstractFamily, AbstractLinearFamily
 from ..objectives import AbstractPenalty
 from ..solvers import CrossFitted, Exact, prepare, random_key
 from ._blocks import no_integrands
 from ._estimate import noted, with_audit
 from ._kinks import continuous, crossings, densities
+from ._quantiles import Quantiles, levels_of, narrowest
 from ._result import Estimate, from_statistics
 from ._search import for_all
 from ._splits import CrossFit, with_moves
@@ -69,110 +77,8 @@ def ratio(above: Series, below: AnyArray, top: AnyArray, bottom: AnyArray) -> Se
     return value + (above - top - value * (below - bottom)) / denominator
 
 
-class Quantiles:
-    r"""Quantiles by inverting the weighted distribution functions $F(x) = \sum_i w_i 1\{f_i \le x\}$.
-
-    With negative weights $F$ decreases in places. Sorting its values makes it monotone, and closer to
-    any monotone function (Chernozhukov, Fernández-Val and Galichon, Biometrika 2009). Between draws it
-    is interpolated; beyond the first and the last draw it is NaN.
-
-    Args:
-        values: the values of the integrands, (chain, draw, k).
-        weights: the weights of the draws, (chain, draw), with sum 1.
-        levels: the levels of the quantiles, (q,); all attributes are over k times q.
-    """
-
-    def __init__(self, values: Series, weights: AnyArray, levels: np.ndarray):
-        self.levels: np.ndarray = np.tile(levels, values.shape[-1])
-        self.repeated: np.ndarray = np.repeat(values, len(levels), axis=-1)
-        flat = values.reshape(weights.size, -1)
-        order = np.argsort(flat, axis=0, kind="stable")
-        ordered_weights = weights.ravel()[order]
-        heights = np.sort(np.cumsum(ordered_weights, axis=0) - ordered_weights / 2, axis=0)
-        self.ordered: np.ndarray
-        self.heights: np.ndarray
-        self.ordered, self.heights = (
-            np.repeat(array, len(levels), axis=-1)
-            for array in (np.take_along_axis(flat, order, axis=0), heights)
-        )
-        self.value: np.ndarray = self.at(self.levels)
-
-    def at(self, levels: np.ndarray, which: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Compute quantiles, all or some, at other levels."""
-        columns = zip(levels, self.heights.T[which], self.ordered.T[which], strict=True)
-        return np.array([np.interp(q, x, y, left=np.nan, right=np.nan) for q, x, y in columns])
-
-    def indicators(self, values: AnyArray | None = None) -> np.ndarray:
-        """Return whether each draw is below the quantile: series of mean q, up to the jumps of F.
-
-        Args:
-            values: of the integrands on other points, (..., k); the draws by default.
-        """
-        if values is None:
-            repeated = self.repeated
-        else:
-            repeated = np.repeat(values, len(self.levels) // np.shape(values)[-1], axis=-1)
-        return (repeated <= self.value).astype(repeated.dtype)
-
-    def slope(
-        self, of_levels: np.ndarray, ess: np.ndarray, which: np.ndarray | slice = slice(None)
-    ) -> np.ndarray:
-        """Compute the slopes of quantiles, all or some, by their levels: their errors are in proportion.
-
-        Few draws lie within one standard error of a quantile, so the slope is computed over the wider
-        distance of Hall and Sheather (J. R. Stat. Soc. B, 1988).
-
-        Args:
-            of_levels: the standard errors of F at the quantiles.
-            ess: effective sample sizes of the indicators.
-            which: some of the quantiles; all by default.
-        """
-        levels = self.levels[which]
-        wide = np.maximum(of_levels, [_bandwidth(*pair) for pair in zip(levels, ess, strict=True)])
-        return (self.at(levels + wide, which) - self.at(levels - wide, which)) / (2 * wide)
-
-
-def levels_of(q: float | int | Sequence[float] | AnyArray) -> np.ndarray:
-    """Convert the levels of quantiles, one or many, to an array; raise unless between 0 and 1."""
-    levels = np.atleast_1d(np.asarray(q, dtype=float))
-    if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"levels {q}: give numbers between 0 and 1, such as [0.05, 0.5, 0.95].")
-    return levels
-
-
-def _bandwidth(q: float, ess: float) -> float:
-    """Compute the half-width in levels over which the slope of a quantile function is computed at q."""
-    normal = NormalDist()
-    place = normal.inv_cdf(q)
-    curvature = 1.5 * normal.pdf(place) ** 2 / (2 * place**2 + 1)
-    best = (normal.inv_cdf(0.975) ** 2 * curvature / ess) ** (1 / 3)
-    return min(best, q / 2, (1 - q) / 2)
-
-
+DISCRETE = "quantiles of discrete variables ({}) have none"
 HDI = "the ends of a narrowest interval have none; quantiles do, by quantile(f, levels)"
-
-
-def narrowest(values: Series, weights: AnyArray, prob: float) -> np.ndarray:
-    """Compute the ends of the narrowest interval of a given probability, (2 k,); NaN if draws are too few.
-
-    The width is linear between the levels at which an end is at a draw, so its minimum is at one of these.
-
-    Args:
-        values: the values of the integrands, (chain, draw, k).
-        weights: the weights of the draws, (chain, draw), with sum 1.
-        prob: the probability of the interval.
-    """
-    curves, ends = Quantiles(values, weights, np.array([0.5])), []
-    for heights, ordered in zip(curves.heights.T, curves.ordered.T, strict=True):
-        low = np.concatenate([heights, heights - prob])
-        low = low[(low >= heights[0]) & (low + prob <= heights[-1])]
-        if not low.size:
-            ends += [np.nan, np.nan]
-            continue
-        lower, upper = (np.interp(level, heights, ordered) for level in (low, low + prob))
-        least = np.argmin(upper - lower)
-        ends += [lower[least], upper[least]]
-    return np.array(ends)
 
 
 def systematic(weights: np.ndarray, count: int, uniform: float) -> np.ndarray:
@@ -318,7 +224,8 @@ class WeightedDraws(eqx.Module):
         1988).
 
         Integrands that are monotone functions of a combination of coordinates, such as parameters, gain far
-        more: their indicators are made continuous, see `Kinks`.
+        more: their indicators are made continuous, see `Kinks`. Quantiles of discrete variables have no
+        standard error.
 
         Args:
             f: the integrands.
@@ -335,7 +242,13 @@ class WeightedDraws(eqx.Module):
         errors = plain.slope(usual.mcse, usual.ess) * usual.mcse
         usual = replace(usual, mean=plain.value, mcse=errors, batches=-usual.batches)
         names = tuple(f"{name} {100 * level:g}%" for name in wanted.names for level in levels)
-        reason = _reason(np.isnan(better.mcse), names, "too few draws beyond {}")
+        better, usual = _without_errors(better, ours), _without_errors(usual, plain)
+        weak = np.isnan(better.mcse) & ~ours.is_discrete
+        reasons = [
+            _reason(weak, names, "too few draws beyond {}"),
+            _reason(ours.is_discrete, names, DISCRETE, ""),
+        ]
+        reason = "; ".join(filter(None, reasons)) or None
         return self._assemble(better, usual, names, "quantile", reason)
 
     def _with_crossings(
@@ -564,11 +477,20 @@ def _robust_sd(values: np.ndarray) -> float:
     return float(min(values.std(), (high - low) / (2 * normal.inv_cdf(0.75))) or values.std())
 
 
-def _reason(weak: np.ndarray, names: tuple[str, ...], why: str) -> str | None:
+def _reason(
+    weak: np.ndarray, names: tuple[str, ...], why: str, cure: str = ": use more draws"
+) -> str | None:
     if not weak.any():
         return None
     which = ", ".join(name for name, bad in zip(names, weak, strict=True) if bad)
-    return f"{why.format(which)}: use more draws"
+    return why.format(which) + cure
+
+
+def _without_errors(known: ChainStatistics, quantiles: Quantiles) -> ChainStatistics:
+    """Replace the quantiles of discrete variables by those of the draws, without standard errors."""
+    steps = quantiles.is_discrete
+    value, error = np.where(steps, quantiles.value, known.mean), np.where(steps, np.nan, known.mcse)
+    return replace(known, mean=value, mcse=error)
 
 
 LEVELS = (0.05, 0.5, 0.95)  # of the quantiles that a family is chosen for

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from .._numerics import few_threads
 from .._show import PERFECT, some_of, worth_text
-from .._types import AnyArray
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
 from ..chains import chain_statistics
@@ -22,6 +20,7 @@ from ..data import (
     Sample,
     Variables,
     as_dataset,
+    discrete,
     has_families,
     kept_training,
     labels,
@@ -248,26 +247,6 @@ def _ends(plain: Ends, wanted: Integrands, sample: Sample, family: AbstractFamil
     steps = discrete(np.asarray(wanted.values))[:, None]
     value, mcse = np.where(steps, plain.value, value), np.where(steps, np.nan, mcse)
     return replace(plain, value=value, mcse=mcse)
-
-
-FEW = 20  # draws for each value of a discrete variable, at least
-LOOKED_AT = 64  # draws that are looked at first
-
-
-def discrete(values: Float[AnyArray, "chain draw k"]) -> Bool[AnyArray, " k"]:
-    """Tell which variables take few values, or whole numbers only.
-
-    >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
-    >>> discrete(np.concatenate([x, np.round(3 * x), np.round(4 * x) / 2], axis=-1)).tolist()
-    [False, False, True, True, True, True]
-    """
-    flat = values.reshape(-1, values.shape[-1])
-    found = (flat == np.rint(flat)).all(axis=0)
-    first = np.sort(flat[:LOOKED_AT], axis=0)
-    repeats = (first[1:] == first[:-1]).any(axis=0)
-    for i in np.flatnonzero(repeats & ~found):
-        found[i] = len(np.unique(flat[:, i])) <= len(flat) / FEW
-    return found
 
 
 def _stepped(
