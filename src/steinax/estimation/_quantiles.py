@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._types import AnyArray, Series
 from ..data import discrete
@@ -78,12 +79,13 @@ class Quantiles:
         return (self.at(levels + wide, which) - self.at(levels - wide, which)) / (2 * wide)
 
 
-def _nearest(values: AnyArray, ordered: np.ndarray) -> np.ndarray:
-    """Round to the nearest of some numbers in ascending order; NaN stays NaN."""
-    above = ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)]
-    below = ordered[np.maximum(np.searchsorted(ordered, values) - 1, 0)]
-    nearest = np.where(above - values < values - below, above, below)
-    return np.where(np.isnan(values), np.nan, nearest)
+def _nearest(numbers: ArrayLike, ordered: np.ndarray) -> np.ndarray:
+    """Round to the nearest of some values in ascending order; NaN stays NaN."""
+    numbers = np.asarray(numbers)
+    place = np.searchsorted(ordered, numbers)
+    above, below = ordered[np.minimum(place, len(ordered) - 1)], ordered[np.maximum(place - 1, 0)]
+    nearest = np.where(above - numbers < numbers - below, above, below)
+    return np.where(np.isnan(numbers), np.nan, nearest)
 
 
 def levels_of(q: float | int | Sequence[float] | AnyArray) -> np.ndarray:
