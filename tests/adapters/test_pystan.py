@@ -155,3 +155,51 @@ def test_fixed_param_has_no_scores() -> None:
 def test_other_things_are_refused() -> None:
     with pytest.raises(TypeError, match=r"not a fit of PyStan 3.*from_cmdstan"):
         sx.from_pystan({"mu": [1.0]})
+
+
+ARRAYS = """
+parameters {
+    matrix[2, 3] M;
+    matrix<lower=0>[2, 2] P;
+    array[2] vector[3] v;
+    array[2] matrix[2, 2] A;
+    array[2, 3] real<lower=0> r;
+    array[2] simplex[3] w;
+    array[3] cholesky_factor_corr[2] L;
+}
+model {
+    for (i in 1:2) {
+        for (j in 1:3) {
+            M[i, j] ~ normal(10 * i + j, 1);
+            v[i][j] ~ normal(10 * i + j, 1);
+            r[i, j] ~ gamma(10 * i + j, 1);
+        }
+        for (j in 1:2) {
+            P[i, j] ~ gamma(10 * i + j, 1);
+            for (k in 1:2) A[i, j, k] ~ normal(100 * i + 10 * j + k, 1);
+        }
+        w[i] ~ dirichlet(rep_vector(4 * i, 3));
+    }
+    for (i in 1:3) L[i] ~ lkj_corr_cholesky(2);
+}
+"""
+
+
+def test_elements_of_arrays_and_matrices_have_their_own_names() -> None:
+    """Stan names both column by column, but values of arrays are one member after the other."""
+    with model_stan.pystan_warnings():
+        fit = model_stan.build(ARRAYS, {}).sample(num_chains=2, num_samples=100)
+    sample = sx.from_pystan(fit)
+    assert sample.variables is not None
+    columns = {name: sample.draws[..., i] for i, name in enumerate(sample.names)}
+    for name, change in {"M": None, "P": np.log, "v": None, "A": None, "r": np.log}.items():
+        given = sample.variables[name].values
+        for place in np.ndindex(given.shape[2:]):
+            free = columns[f"{name}{'_free__' if change else ''}{list(place)}"]
+            own = given[:, :, *place]
+            np.testing.assert_allclose(free, change(own) if change else own, rtol=1e-12)
+    for i, simplex in enumerate(np.moveaxis(sample.variables["w"].values, 2, 0)):
+        ratio = np.log(simplex[..., 0] / simplex[..., 1])  # the first isometric log-ratio
+        np.testing.assert_allclose(columns[f"w_free__[{i}, 0]"] * 2**0.5, ratio, rtol=1e-9)
+    for i, lower in enumerate(np.moveaxis(sample.variables["L"].values[..., 1, 0], -1, 0)):
+        np.testing.assert_allclose(np.tanh(columns[f"L_free__[{i}, 0]"]), lower, rtol=1e-12)

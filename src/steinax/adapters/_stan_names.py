@@ -110,28 +110,75 @@ def name_unconstrained(
     Stan uses the name `tau` for the logarithm of tau as well, which here is `tau_free__`. A variable
     keeps its name if all its columns equal those of the constrained variable.
 
+    Stan names the elements of all variables column by column, but in arrays, such as `array[2] vector[3] b`,
+    the unconstrained values are one member after the other. Which axes are an array's is found by comparison
+    with the constrained variable; without it the elements of such a variable are numbered.
+
     Args:
         columns: Stan's names of the unconstrained columns.
         draws: their values, (chain, draw, column).
         posterior: the constrained variables; without them every variable gets the suffix.
     """
-    unconstrained = find_variables(columns)
-    kept = {
-        name
-        for name, (positions, shape) in unconstrained.items()
-        if posterior is not None
-        and name in posterior
-        and posterior[name].shape[2:] == shape
-        and np.array_equal(_flat(posterior[name].values), draws[..., positions])
-    }
-    return tuple(
-        element(variable if variable in kept else f"{variable}_free__", index)
-        for variable, index in map(parse_column, columns)
-    )
+    names = [""] * len(columns)
+    for variable, (unordered, shape) in find_variables(columns).items():
+        positions = np.sort(unordered)
+        free = draws[..., positions].reshape(-1, len(positions))
+        given = None if posterior is None else posterior.get(variable)
+        values = None if given is None else given.values.reshape(len(free), *given.shape[2:])
+        index = _order(variable, shape, free, values)
+        is_same = (
+            values is not None
+            and values.shape[1:] == shape
+            and np.array_equal(np.stack([values[:, *place] for place in index], axis=-1), free)
+        )
+        for position, place in zip(positions, index, strict=True):
+            names[position] = element(variable if is_same else f"{variable}_free__", place)
+    return tuple(names)
 
 
-def _flat(values: np.ndarray) -> np.ndarray:
-    return values.reshape(*values.shape[:2], -1)
+def _order(
+    variable: str, shape: tuple[int, ...], free: np.ndarray, values: np.ndarray | None
+) -> list[tuple[int, ...]]:
+    """Find the index of each unconstrained column of a variable.
+
+    Args:
+        variable: its name.
+        shape: the sizes of the unconstrained variable, by Stan's names.
+        free: the columns in their order, (draw, column).
+        values: the constrained variable, (draw, ...), if it is known.
+    """
+    by_column = [place[::-1] for place in np.ndindex(*shape[::-1])]
+    if len(shape) < 2 or ":" in variable or variable.endswith((".real", ".imag")):
+        return by_column
+    if values is None:
+        return [(i,) for i in range(len(by_column))]
+    by_member = list(np.ndindex(*shape))
+    if values.shape[1:] != shape:  # simplexes, matrices with constraints: members of arrays
+        return by_member
+    matrices = [
+        (*member, *place[::-1])
+        for member in np.ndindex(*shape[:-2])
+        for place in np.ndindex(*shape[:-3:-1])
+    ]
+    orders = (matrices, by_member)
+    # elements with bounds are monotone functions of their own columns
+    ranked = _ranks(free)
+    alike = [
+        np.abs(
+            (ranked * _ranks(np.stack([values[:, *place] for place in order], axis=-1))).sum(axis=0)
+        )
+        for order in orders
+    ]
+    return max(zip((each.sum() for each in alike), orders, strict=True), key=lambda pair: pair[0])[
+        1
+    ]
+
+
+def _ranks(columns: np.ndarray) -> np.ndarray:
+    """Replace values by their ranks, centred and scaled so that products sum to rank correlations."""
+    ranks = columns.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable").astype(float)
+    ranks -= ranks.mean(axis=0)
+    return ranks / np.maximum(np.sqrt((ranks**2).sum(axis=0)), 1e-300)
 
 
 def diagnostic_size(columns: Sequence[str]) -> int:
