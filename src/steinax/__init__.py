@@ -112,6 +112,10 @@ _HOMES = {  # in the order in which data flows
     ),
     "contrib": (),
 }
+_ELSEWHERE = {
+    "load": "steinax.from_arviz(path) reads what steinax.save wrote, and steinax.ControlVariate.load(path) "
+    "a control variate",
+}
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [*_HOME]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
@@ -136,6 +140,8 @@ def _missing(name: str) -> AttributeError:
     for home in [] if name.startswith("_") else _HOMES:
         if name in getattr(import_module(f".{home}", __name__), "__all__", ()):
             return AttributeError(f"steinax has no {name}: it is steinax.{home}.{name}")
+    if name in _ELSEWHERE:
+        return AttributeError(f"steinax has no {name}: {_ELSEWHERE[name]}.")
     module = import_module(__name__)  # by which Python says what may be meant
     return AttributeError(f"module 'steinax' has no attribute {name!r}", name=name, obj=module)
 

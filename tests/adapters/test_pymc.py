@@ -293,8 +293,16 @@ def test_what_does_not_belong_to_the_model_is_refused() -> None:
     ):
         from_pymc(model, xarray.DataTree.from_dict({"posterior": short}))
     outside = posterior.assign(top=-posterior["top"])
-    with model_pymc.compiling_by_jax(), pytest.raises(ValueError, match="draws of top are not"):
+    with model_pymc.compiling_by_jax(), pytest.raises(ValueError, match="24 draws of top cannot"):
         from_pymc(model, xarray.DataTree.from_dict({"posterior": outside}), backend="jax")
+    top = posterior["top"].copy(deep=True)
+    top[1, 7] = np.nan
+    missing = xarray.DataTree.from_dict({"posterior": posterior.assign(top=top)})
+    with (
+        model_pymc.compiling_by_jax(),
+        pytest.raises(ValueError, match=r"1 draw of top .* draw 7 of chain 1, which is NaN: give"),
+    ):
+        from_pymc(model, missing, backend="jax")
     with pytest.raises(TypeError, match="the model first"):
         from_pymc(tree, model)
 
@@ -322,6 +330,28 @@ def test_data_changed_after_sampling_are_noticed() -> None:
             from_pymc(model, trace, backend="jax")
         changed = from_pymc(model, trace, backend="jax", check=False)
     assert not np.allclose(changed.scores, kept.scores)
+
+
+def test_draws_of_sequential_monte_carlo() -> None:
+    """Its statistics have no axis of draws, and are not needed."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        pm.Normal("y", mu, 1.0, observed=np.arange(5.0))
+        trace = pm.sample_smc(draws=100, chains=2, cores=1, random_seed=1, progressbar=False)
+    sample = from_pymc(model, trace)
+    assert sample.draws.shape == (2, 100, 1)
+    np.testing.assert_allclose(sample.scores, 10 - 6 * sample.draws)
+
+
+def test_functions_of_pytensor_are_no_integrands() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 100, 2))
+    sample = sx.Sample(x, -x, names=["mu", "s"])
+    for graph in (lambda mu: 2 * pm.math.exp(mu), lambda mu: pm.math.exp(1.0)):
+        with pytest.raises(TypeError, match=r"'a' uses PyTensor.*use jax\.numpy for pm\.math"):
+            sx.estimate({"a": graph}, sample)
+    for graph in (lambda mu, s: pm.Normal.dist(mu, 2 * s), lambda mu: pm.Normal.dist(0, 1)):
+        with pytest.raises(TypeError, match=r"scipy\.stats for pm\.Normal\.dist"):
+            sx.predictive(graph, sample).probability(above=0)
 
 
 def test_discrete_variables_are_refused_with_the_reason() -> None:

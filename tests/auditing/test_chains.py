@@ -193,6 +193,19 @@ class TestPrinting:
         )
         assert second.endswith("check them with sx.audit(sample, log_density=...).")
 
+    def test_divergences_are_told_once(self) -> None:
+        diverging = np.zeros((4, 100))
+        diverging[1, 3] = 1
+        text = repr(sx.audit(sx.Sample(X, -X, diverging=diverging)))
+        assert text.count("divergence") == 1 and "remark: 1 of 400 draws" in text
+
+    def test_lines_are_wrapped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "60")
+        report = sx.audit(sx.Sample(X, X))
+        assert max(map(len, str(report).split("\n"))) <= 60
+        assert " ".join(str(report).split()) == " ".join(repr(report).split())
+        assert report._repr_html_().startswith("<p>audit failed:</p><p>the scores")
+
     def test_one_line_when_the_scores_are_verified(self) -> None:
         line = repr(sx.audit(sx.Sample(X, -X, verified=True)))
         assert line == "audit passed: 25 identities hold, the scores agree with the log density"

@@ -185,5 +185,5 @@ def test_a_variable_as_a_labelled_array() -> None:
     variables = sx.data.Variables(_tree())
     assert variables["theta"].dims == ("chain", "draw", "school")
     assert repr(variables) == "Variables(tau, theta; groups log_likelihood)"
-    with pytest.raises(KeyError, match="no variable is called 'sigma': there are tau, theta"):
+    with pytest.raises(ValueError, match=r"^no variable is called 'sigma': there are tau, theta"):
         variables["sigma"]

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._require import usage
 from ..data import Sample, element
 from ._stan_names import parse_column
 from ._stored import (
@@ -32,6 +33,7 @@ or, from PyMC,
 For an existing trace of a PyMC model, from_pymc(model, trace) computes them from the model."""
 
 
+@usage("Give the trace alone; a PyMC model and its trace belong in from_pymc(model, trace).")
 def from_nutpie(trace: Any, *, warmup: bool = True) -> Sample:
     r"""Create a sample from a trace of nutpie that stored the scores $\nabla \log \pi(x)$.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._numerics import precision
 from .._require import require
+from .._show import counted
 from ..data import Sample, element
 from ._pytrees import from_columns
 from ._stored import (
@@ -153,7 +154,8 @@ def from_pymc(
             trace, which detects data that were changed in between. Turn it off for a trace of several
             step methods, which may hold the density of a point between two of them.
         warmup: whether to use the warm-up draws, which `pm.sample(..., discard_tuned_samples=False)` keeps,
-            as training points: control variates are fitted to them, and they are not averaged.
+            as training points: control variates are fitted to them, and they are not averaged. To thin the
+            draws, thin the sample, `sample[:, ::5]`: a thinned trace has fewer training points too.
         more: the number of fresh points, from a Gaussian around the draws, at which scores and variables
             are computed too. Control variates are also fitted to them, for those integrands whose standard
             errors that lowers. It pays where the target is close to a Gaussian.
@@ -267,7 +269,7 @@ def _recompute(
     with np.errstate(all="ignore"):  # at the edge of a support
         unconstrained = unconstrain(*points)
     if refuse:
-        _check_finite(model, unconstrained)
+        _check_finite(model, points, unconstrained, shape[1])
     draws = np.concatenate([x.reshape(len(x), -1) for x in unconstrained], axis=1)
     finite = np.isfinite(draws).all(axis=1)
     log_density, scores = np.full(len(draws), np.nan), np.full(draws.shape, np.nan)
@@ -327,14 +329,21 @@ def _check_shape(rv: Any, shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_finite(model: Any, unconstrained: list[np.ndarray]) -> None:
-    for rv, x in zip(model.free_RVs, unconstrained, strict=True):
+def _check_finite(
+    model: Any, points: list[np.ndarray], unconstrained: list[np.ndarray], length: int
+) -> None:
+    """Refuse draws that are not finite on the unconstrained space; chains have a length."""
+    for rv, given, x in zip(model.free_RVs, points, unconstrained, strict=True):
         bad = ~np.isfinite(x.reshape(len(x), -1)).all(axis=1)
         if bad.any():
+            first = int(bad.argmax())
+            chain, draw = divmod(first, length)
+            missing = np.isnan(given.reshape(len(x), -1)[first]).any()
+            why = "NaN" if missing else "outside the support or rounded to its edge"
             raise ValueError(
-                f"{bad.sum()} draws of {rv.name} are not inside its support, or were rounded to its edge: "
-                "give the model that was sampled; or leave out those draws, or let nutpie keep the "
-                "unconstrained ones, as from_nutpie describes."
+                f"{counted(int(bad.sum()), 'draw')} of {rv.name} cannot be used, the first of them draw "
+                f"{draw} of chain {chain}, which is {why}: give the model that was sampled; or leave out "
+                "those draws, or let nutpie keep the unconstrained ones, as from_nutpie describes."
             )
 
 

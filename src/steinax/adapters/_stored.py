@@ -1,7 +1,6 @@
 """Read samples and streams from netCDF files, zarr stores and ArviZ's DataTrees."""
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from .._require import require
+from .._require import require, warn
 from ..auditing import audit as audit_scores
 from ..data import AXES, Sample, Stream, Variables, as_names, in_chains, lazy_sample
 from ._training import NoDrawsError, as_sample
@@ -69,6 +68,8 @@ def _check_axes(tree: "xarray.DataTree") -> None:
     """Refuse draws without the axes chain and draw, such as those after `isel(chain=0)`."""
     for name, node in {tree.name: tree, **tree.children}.items():
         group = node.dataset
+        if name == STATS and "draw" not in group.dims and not has_scores(tree):
+            continue  # of pm.sample_smc: nothing of each draw
         if name in (*GROUPS, STATS) and group.data_vars and not set(AXES) <= set(group.dims):
             in_chains(group, f"the group {name}")
 
@@ -158,10 +159,9 @@ def _length(draws: np.ndarray, scores: np.ndarray) -> int:
         )
     shortest = int(lengths.min())
     if not missing[lengths == shortest, -1].any() and shortest < length:
-        warnings.warn(
+        warn(
             f"draw {shortest} of a chain is missing, and later ones are there: only the draws before it are "
             "used. If the run has ended, find out why the sampler stored no values there.",
-            stacklevel=2,
         )
     return shortest
 
@@ -307,7 +307,8 @@ def from_arviz(
             use `from_zarr`, which also detects missing chunks.
         warmup: whether to use training points: those that `save` or `to_arviz` stored, or else the warm-up
             draws, if the groups `warmup_sample_stats` and `warmup_posterior` hold them with scores. Control
-            variates are fitted to them, and they are not averaged. A stream has none.
+            variates are fitted to them, and they are not averaged. A stream has none. To thin the draws, thin
+            the sample, `sample[:, ::5]`: a thinned tree has fewer training points too.
 
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))

@@ -1,8 +1,10 @@
 """The audit of a sample: its chains, the Stein identities of its scores, and its log densities."""
 
-import warnings
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from html import escape
+from textwrap import fill
 from typing import Any, ClassVar, Literal, get_args
 
 import equinox as eqx
@@ -10,7 +12,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from .._numerics import few_threads
-from .._show import counted, listed
+from .._require import warn
+from .._show import listed
 from .._types import AnyArray, Chains, Points
 from ..chains import HEAVY, HOPELESS, pareto_khat, split_rhat
 from ..data import Sample, check_moves, check_sample, kish_size
@@ -134,15 +137,24 @@ class AuditReport(eqx.Module):
         lines = [*(p.message for p in self.fatal), *remarks]
         return "\n".join(["audit failed:", *(f"  {line}" for line in lines)])
 
+    def __str__(self) -> str:
+        """Wrap the lines to the width of the terminal."""
+        width = shutil.get_terminal_size().columns
+        return "\n".join(
+            fill(line, width, subsequent_indent="    ", break_long_words=False)
+            for line in repr(self).split("\n")
+        )
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(line.strip())}</p>" for line in repr(self).split("\n"))
+
     def _passed(self) -> str:
         parts = [f"{self.checked} identities hold"] if self.checked else []
         if self.compared or (self.verified and np.isfinite(self.limit).all()):
             parts.append("the scores agree with the log density")
         tested = bool(parts)
-        if self.divergences is not None:
-            parts.append(
-                counted(self.divergences, "divergence") if self.divergences else "no divergences"
-            )
+        if self.divergences == 0:  # others are a finding
+            parts.append("no divergences")
         if not tested:
             return ", ".join(["audit: the scores were not tested", *parts])
         return "audit passed: " + ", ".join(parts)
@@ -620,4 +632,4 @@ def act_on(report: AuditReport, mode: AuditMode) -> None:
     if mode == "raise":
         report.raise_if_failed()
     if mode == "warn" and not report.passed:
-        warnings.warn(repr(report), AuditWarning, stacklevel=4)
+        warn(repr(report), AuditWarning)

@@ -205,8 +205,8 @@ def _of_many(log_density: Density, points: Points) -> Density:
     cause = outcome if isinstance(outcome, Exception) else None
     raise ValueError(
         f"log_density {'raises' if cause else 'gives'} {outcome!r} for the draw {points[0]}: {requirement}; "
-        "or take many, (n, dim), and return (n,). It takes the columns of sample.draws, as an array, and not "
-        "a dict of parameters."
+        "or take many, (n, dim), and return (n,). It takes the columns of sample.draws, as an array. If "
+        'yours takes a dict of parameters, give lambda x: log_density({"mu": x[0], "beta": x[1:]}).'
     ) from cause
 
 

@@ -19,6 +19,7 @@ from ._coordinates import (
     training_size as training_size,
     with_warmup,
 )
+from ._functions import refuse_graph as refuse_graph
 from ._integrands import (
     LIMITS as LIMITS,
     IntegrandColumns as IntegrandColumns,

@@ -36,10 +36,10 @@ _NEEDS_VALUES = (
     jax.errors.NonConcreteBooleanIndexError,
 )
 HINTS = {  # by a part of an error's text
-    "to a tensor variable": "PyTensor's functions, such as pm.math.exp, make graphs: use jax.numpy.",
     "Tracer has no attribute": "Its arguments are arrays, without labels or methods of xarray: take elements "
     'by position, as in theta[2], or ask for "theta[Choate]" by name.',
 }
+SYMBOLIC = "to a tensor variable"  # in the error of PyTensor's functions, given an array of jax
 LEAST = 128  # draws of a compiled call; fewer are padded
 
 
@@ -141,6 +141,7 @@ class DrawFunction:
         """Evaluate the function on one draw, (dim,), or on one draw's variables by name."""
         with released(row):
             value = self.f(**row) if isinstance(row, dict) else self.f(row)
+        refuse_graph(self.label, value)
         if value is None or isinstance(value, (str, Mapping, tuple, list)):
             raise TypeError(
                 f"the integrand {self.label!r} gives a {type(value).__name__} for a draw: let it return a "
@@ -190,6 +191,8 @@ class DrawFunction:
                     f"This came from the integrand {self.label!r}, a function of one draw at a time: of "
                     f"{self._described()}."
                 )
+                if SYMBOLIC in str(error):
+                    raise _symbolic(self.label) from error
                 for part, hint in HINTS.items():
                     if part in str(error):
                         error.add_note(hint)
@@ -201,6 +204,24 @@ class DrawFunction:
             return "the variables by name"
         given = self.draws if isinstance(self.draws, dict) else {"x": self.draws}
         return ", ".join(f"{name} of shape {values.shape[1:]}" for name, values in given.items())
+
+
+def is_graph(value: object) -> bool:
+    """Return whether a value is a variable of PyTensor, which stands for numbers and has none."""
+    return type(value).__module__.startswith("pytensor")
+
+
+def refuse_graph(label: str, value: object) -> None:
+    """Refuse what PyTensor's functions return."""
+    if is_graph(value):
+        raise _symbolic(label)
+
+
+def _symbolic(label: str) -> TypeError:
+    return TypeError(
+        f"the function for {label!r} uses PyTensor, whose functions, such as pm.math.exp and pm.Normal.dist, "
+        "make graphs and no numbers: use jax.numpy for pm.math, and scipy.stats for pm.Normal.dist."
+    )
 
 
 def filled(values: np.ndarray, rows: int) -> np.ndarray:

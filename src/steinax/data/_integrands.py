@@ -15,11 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
+from .._require import UnknownNameError
 from .._show import some_of
 from .._types import AnyArray, Points, Series, Values
 from ..working import find_missing, unreadable
 from ._coordinates import kept_training, training_note, training_size
-from ._functions import Above, DrawFunction
+from ._functions import Above, DrawFunction, is_graph
 from ._jumps import Steps, curved_steps, joined, steps_above, steps_of
 from ._sample import ADAPTERS, Sample, places, reals
 from ._variables import (
@@ -271,7 +272,7 @@ def _by_name(label: str, name: str, sample: Sample) -> tuple[np.ndarray, list[st
         available = [
             known for known in sample.names if known.startswith(f"{base}[")
         ] or known_names(sample)
-        raise ValueError(
+        raise UnknownNameError(
             f"no variable and no dimension is called {name!r}: the sample has {some_of(available)}. "
             f"{_hint(name, known_names(sample))}Use one of these, or a function of the draw."
         )
@@ -501,7 +502,7 @@ def integrand_columns(
             f, IntegrandColumns(f.names, (whole,), sample.dtype, jumps=jumps), sample
         )
     for one in f.values() if isinstance(f, Mapping) else [f]:
-        if type(one).__module__.startswith("pytensor"):
+        if is_graph(one):
             raise TypeError(
                 f"{one} is a variable of a PyTensor graph: give its name, such as "
                 f"{getattr(one, 'name', None) or 'mu'!r}, or a function of the model's variables."

@@ -3,13 +3,14 @@
 import abc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike, DTypeLike
 
+from .._require import no_attribute
 from .._show import Described, counted, some_of
 from .._types import AnyArray, Chains, Points
 from ._variables import AXES, Variables, unstacked
@@ -19,6 +20,10 @@ ADAPTERS = (
     "from_numpyro(mcmc), from_blackjax(states), from_pystan(fit), from_cmdstan(fit) or from_arviz(path)."
 )
 LIGHTEST = 1e-30  # smallest weight, relative to the mean: fits divide by it, also in float32
+_ELSEWHERE = {
+    "sel": "chains and draws are selected by position, sample.isel(chain=0) or sample[:, :500]",
+    "mean": "estimate(name, sample) has expectations, and summary(sample) those of all parameters",
+}
 MISSING = (
     "draws without scores, or scores without draws: give Sample(draws, scores), the score of a draw "
     "being the gradient of the log density there. nutpie, NumPyro and CmdStan can keep scores, and "
@@ -564,6 +569,11 @@ class Sample(eqx.Module):
                 'dimensions and variables in estimate instead: estimate("mu", sample).'
             )
         return self.isel(*pair)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str):
+            raise AttributeError(no_attribute("Sample", name, _ELSEWHERE), name=name, obj=self)
 
     def blocks(self, size: int) -> Iterator["Sample"]:
         """Yield the draws as one-chain samples of at most `size` draws."""

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._require import warn
 from .._show import counted, some_of
 from ..working import CorruptChunkError, chunk_shape, find_missing, locate
 from ._functions import Compiled
@@ -321,12 +321,11 @@ def _warn_of_small_chunks(draws: Any) -> None:
     if size >= SMALL or prod(draws.shape) * draws.dtype.itemsize < MUCH:
         return
     chunks = (*(1,) * (len(draws.shape) - 2), min(total, BLOCK // (8 * all_dims)), all_dims)
-    warnings.warn(
+    warn(
         f"the draws are stored in chunks of {rows} ({size / 1e3:.0f} kB), which read at a fraction of the "
         "speed of large ones. If they are read more than once, write both arrays again: "
         f'zarr.from_array("large.zarr", name="draws", data=draws, chunks={chunks}, compressors=None), '
         'the same for "scores", and read them by from_zarr("large.zarr").',
-        stacklevel=4,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._require import UnknownNameError, no_attribute
 from .._show import some_of
 from .._types import AnyArray
 
@@ -73,7 +74,9 @@ class Variables:
         """Return a variable with axes (chain, draw, ...)."""
         array = self._find(name)
         if array is None:
-            raise KeyError(f"no variable is called {name!r}: there are {', '.join(self.names)}.")
+            raise UnknownNameError(
+                f"no variable is called {name!r}: there are {', '.join(self.names)}. Use one of these."
+            )
         return array.transpose(*AXES, ...)
 
     def labelled(self, name: str) -> tuple[np.ndarray, list[str]] | None:
@@ -148,7 +151,7 @@ class Variables:
             if found is not None:
                 position = np.unravel_index(names.index(found), array.shape[2:])
                 return read(array[..., *position])[..., None], [name]
-        raise KeyError(
+        raise UnknownNameError(
             f"{base!r} has no element [{index}: its elements are {some_of(labels(base, array), 5)}. "
             "Use one of these; positions count from 0."
         )
@@ -326,7 +329,7 @@ class ByName(Mapping):
         if name not in self.held:
             value = None if self.read is None else self.read(name)
             if value is None:
-                raise KeyError(
+                raise UnknownNameError(
                     f"no variable is called {name!r}: there are {some_of(self.names)}. Use one of these."
                 )
             self.held[name] = value
@@ -338,6 +341,14 @@ class ByName(Mapping):
 
     def __len__(self) -> int:
         return len(self.names)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str):
+            if name in self.__dict__.get("names", ()):
+                self[name]  # variables were asked for: this error is raised, and no other
+            hint = f"write m[{name!r}], or give the function an argument called {name}"
+            raise AttributeError(no_attribute("ByName", name, {name: hint}))
 
     def mapped(self, change: Callable[[Any], Any]) -> "ByName":
         """Apply a function to the values, each of which is computed at its first use."""

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._require import usage
 from .._types import AnyArray
 from ..auditing import AuditMode
 from ..chains import linearised
-from ..data import Integrands, Sample, integrands
+from ..data import Integrands, Sample, integrands, refuse_graph
 from ..families import AbstractFamily
 from ._estimate import estimate
 from ._quantiles import levels_of
@@ -101,6 +102,7 @@ class Predictive:
         sd, plain_sd = np.sqrt(squares.value), np.sqrt(plain)
         return _changed(squares, "sd {}", (sd, 1 / (2 * sd)), (plain_sd, 1 / (2 * plain_sd)))
 
+    @usage("Give the event by name: probability(above=0), probability(below=1), or both.")
     def probability(
         self, *, above: Numbers | None = None, below: Numbers | None = None
     ) -> Estimate:
@@ -162,6 +164,11 @@ class Predictive:
         Args:
             y: the data, one value for each element of the conditional distribution.
         """
+        if np.asarray(y).dtype.kind not in "biuf":
+            raise TypeError(
+                f"the data are of type {type(y).__name__}: give the observed numbers, one for each element "
+                "of the conditional distribution; the sample is known already."
+            )
         log_density = self._values("log p", lambda given: _log_density(given, y))
         highest = log_density.values.max(axis=(0, 1))
         names = tuple(f"p[{i}]" for i in range(len(highest)))
@@ -197,11 +204,16 @@ class Predictive:
         """Return the conditional distribution, cached for NumPy values: scipy is slow to construct them."""
         given = (*draw, *variables.values())
         if not all(isinstance(value, np.ndarray | np.generic) for value in given):
-            return self.conditional(*draw, **variables)
+            return self._conditional(draw, variables)
         key = tuple(value.tobytes() for value in given)
         if key not in self._known:
-            self._known[key] = self.conditional(*draw, **variables)
+            self._known[key] = self._conditional(draw, variables)
         return self._known[key]
+
+    def _conditional(self, draw: tuple[Any, ...], variables: dict[str, Any]) -> Any:
+        conditional = self.conditional(*draw, **variables)
+        refuse_graph(self.name, conditional)
+        return conditional
 
     def _estimate(self, f: dict[str, Integrands]) -> Estimate:
         wanted = Integrands.joined(list(f.values()))

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._numerics import precision
+from .._require import UnknownNameError, no_attribute
 from .._show import (
     listed,
     some_of,
@@ -59,16 +60,6 @@ _ELSEWHERE = {
     "plot": "plot_estimate(estimate) draws it",
     "r_hat": "R-hat is .rhat",
 }
-
-
-def no_attribute(name: str) -> str:
-    """Return the message for a missing attribute of an estimate, with a hint to what may be meant.
-
-    >>> no_attribute("mean")
-    "'Estimate' object has no attribute 'mean': the estimates are .value."
-    """
-    hint = f": {_ELSEWHERE[name]}." if name in _ELSEWHERE else ""
-    return f"'Estimate' object has no attribute {name!r}{hint}"
 
 
 AXIS = "integrand"
@@ -313,6 +304,11 @@ class Estimate(eqx.Module):
         True
         """
         functions = {"f": functions} if callable(functions) else functions
+        if not isinstance(functions, Mapping) or not all(map(callable, functions.values())):
+            raise TypeError(
+                f"{functions!r} is not a function of the expectations: give one, such as "
+                "lambda mu, sd: mu / sd, or several by name, in a dict."
+            )
         better, plain = (derive(functions, self.names, stats) for stats in self._statistics())
         bent = [name for name, e in zip(functions, better.mcse, strict=True) if np.isnan(e)]
         plain_bent = [name for name, e in zip(functions, plain.mcse, strict=True) if np.isnan(e)]
@@ -435,7 +431,9 @@ class Estimate(eqx.Module):
         hits = [[place[key]] if key in place else places(key, self.names) for key in names]
         if not all(hits):
             unknown = names[hits.index([])]
-            raise KeyError(f"no integrand is called {unknown!r}: there are {some_of(self.names)}.")
+            raise UnknownNameError(
+                f"no integrand is called {unknown!r}: there are {some_of(self.names)}. Use one of these."
+            )
         rows = [i for hit in hits for i in hit]
         which = rows[0] if isinstance(name, str) and name == self.names[rows[0]] else rows
         arrays = {
@@ -472,10 +470,18 @@ class Estimate(eqx.Module):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str):
-            raise AttributeError(no_attribute(name), name=name, obj=self)
+            raise AttributeError(no_attribute("Estimate", name, _ELSEWHERE), name=name, obj=self)
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __float__(self) -> float:
+        if len(self) != 1:
+            raise TypeError(
+                f"an estimate of {len(self)} integrands is not one number: give that of one, "
+                f"float(estimate[{self.names[0]!r}]), or use the array estimate.value."
+            )
+        return float(np.ravel(self.value)[0])
 
     def __repr__(self) -> str:
         return table(self)

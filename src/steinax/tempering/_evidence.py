@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._numerics import as_leaf, precision
+from .._require import usage
 from .._show import Described, bare_table, beside_plain, describe, html_table, plain_text
 from .._types import AnyArray, Scalar
 from ..auditing import AuditError, AuditMode, audited
@@ -24,6 +25,8 @@ from ..families import AbstractFamily
 from ..objectives import AbstractPenalty
 from ..solvers import AbstractSolver, Auto, HeldOut, Problem, moves, prepare
 from ._tempered import Tempered
+
+FROM_DENSITY = "Tempered.from_logdensity(log_likelihood, log_prior, draws, temperatures) makes one."
 
 
 class Evidence(eqx.Module):
@@ -482,6 +485,7 @@ def _error_of_sum(
 SHARE = "share"  # the linear part of the contribution of a temperature
 
 
+@usage(f"Give a Tempered and a family. {FROM_DENSITY}")
 def evidence(
     tempered: Tempered,
     family: AbstractFamily | None = None,
@@ -526,7 +530,7 @@ def evidence(
     if not isinstance(tempered, Tempered):
         raise TypeError(
             f"the evidence needs draws from the prior to the posterior, and this is a "
-            f"{type(tempered).__name__}: give a steinax.Tempered."
+            f"{type(tempered).__name__}: give a steinax.Tempered. {FROM_DENSITY}"
         )
     options = Options(split, penalty, solver, audit, neighbours)
     steps = np.r_[0.0, np.diff(tempered.temperatures), 0.0]

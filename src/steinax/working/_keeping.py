@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import threading
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._require import warn
 from .._serialise import from_bytes, to_bytes
 
 
@@ -258,12 +258,11 @@ class Kept:
             if self._warned:
                 return
             self._warned = True
-        warnings.warn(
+        warn(
             f"{size:,} bytes could not be kept in {self._folder}: {error.strerror}. The run continues "
             "and its results are right; if it is stopped, results that were not kept are computed "
             "again. To keep further results, make room there.",
             NotKeptWarning,
-            stacklevel=2,
         )
 
 
