@@ -69,13 +69,31 @@ MISTAKES = {
     "sx.from_logdensity(x, lambda x: x)": "from_logdensity(fn, draws)",
     "sx.summary(x)": "Sample(draws, scores)",
     "sx.from_nutpi": "has no attribute 'from_nutpi'",
+    'sx.load("draws.nc")': "steinax.from_arviz(path) reads what steinax.save wrote",
+    "sx.from_nutpie(1, 2)": "from_nutpie: too many positional arguments. Give the trace alone",
+    "sx.evidence(abs, abs, x, [0, 1])": "Tempered.from_logdensity(log_likelihood, log_prior, draws",
+    'sx.plot_residuals("x", sample)': "plot_residuals('mu', sample, sx.Polynomial(2))",
+    'sx.plot_estimate("x", sample)': "plot_estimate(sx.estimate('mu', sample))",
+    'sx.plot_worth("x", sample)': "plot_worth(sx.estimate('mu', sample))",
+    "sample.sel(chain=0)": "sample.isel(chain=0)",
+    'est.derived("x[0] / x[1]")': "such as lambda mu, sd: mu / sd",
+    "est.derived(lambda m: m.mu)": "write m['mu']",
+    "float(est)": "float(estimate['x[0]'])",
+    "new.lppd(sample)": "the data are of type Sample: give the observed numbers",
+    "new.probability(1.0)": "probability(above=0)",
+    "sx.estimate(lambda d: d.a, labelled)": "write m['a'], or give the function an argument called a",
+    'sx.audit(sample, log_density=lambda x: x["mu"])': 'log_density({"mu": x[0]',
 }
 SCRIPT = """
 import json, sys
 import numpy as np, steinax as sx, xarray
+from scipy import stats
 
 x = np.random.default_rng(0).normal(size=(4, 100, 2))
 sample = sx.Sample(x, -x)
+labelled = sx.Sample(x, -x, names=["a", "b"])
+est = sx.estimate("x", sample, sx.Polynomial(1))
+new = sx.predictive(lambda x: stats.norm(x[0], 1), sample)
 told = {}
 for typed in json.load(sys.stdin):
     try:
@@ -99,6 +117,20 @@ def told() -> dict[str, str]:
 @pytest.mark.parametrize("typed", MISTAKES)
 def test_a_mistake_says_what_to_do(typed: str, told: dict[str, str]) -> None:
     assert MISTAKES[typed] in told[typed]
+
+
+WARNED = """import numpy as np, steinax as sx
+x = np.random.default_rng(0).normal(size=(4, 100, 2))
+sample = sx.Sample(x, x)
+sx.estimate("x", sample, sx.Polynomial(1), audit="warn")
+"""
+
+
+def test_a_warning_points_at_the_line_of_the_user(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(WARNED)
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert f"{script}:4: AuditWarning: audit failed:" in run.stderr
 
 
 def test_csv_files_are_cmdstans(tmp_path: Path) -> None:
@@ -167,6 +199,9 @@ class TestEstimates:
     def test_what_is_called_otherwise(self, name: str, advice: str) -> None:
         with pytest.raises(AttributeError, match=advice):
             getattr(self.EST, name)
+
+    def test_one_is_a_number(self) -> None:
+        assert float(self.EST["f[1]"]) == self.EST.value[1]
 
     def test_by_place_and_in_a_loop(self) -> None:
         assert self.EST[0].names == ("f[0]",)

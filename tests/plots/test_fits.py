@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import optax
 import pytest
+import xarray
 
 import steinax as sx
 import targets
@@ -109,6 +110,17 @@ class TestAudit:
         assert not ax.texts, "no numbers in small cells"
         chosen = plots.plot_audit(sample, names=["x[7]", "x[2]"])
         assert [t.get_text() for t in chosen.get_xticklabels()] == ["x[7]", "x[2]"]
+
+    def test_variables_have_their_labels(self) -> None:
+        x = self._sample(3).draws
+        z = xarray.DataArray(x[..., :2], dims=("chain", "draw", "city"))
+        variables = xarray.Dataset({"z": z.assign_coords(city=["Oslo", "Rome"]), "tau": z[..., 0]})
+        sample = sx.Sample(x, -x, names=["z[0]", "z[1]", "tau"], variables=variables)
+        shown = plots.plot_audit(sample).get_xticklabels()
+        assert [text.get_text() for text in shown] == ["z[Oslo]", "z[Rome]", "tau"]
+        for name in ("z[Rome]", "z[1]"):
+            (label,) = plots.plot_audit(sample, names=[name]).get_xticklabels()
+            assert label.get_text() == "z[Rome]"
 
     def test_one_dimension_and_axes_out(self) -> None:
         _, ax = plt.subplots()

@@ -12,6 +12,7 @@ import xarray
 
 import steinax as sx
 from steinax import plots
+from steinax.estimation._printed import cells_of
 from steinax.plots._estimate import _chosen
 
 RNG = np.random.default_rng(0)
@@ -187,6 +188,11 @@ class TestWorth:
         }
         assert meaning[1.0] == "1" and meaning[10.0] == "1/3.2" and meaning[100.0] == "1/10"
 
+    def test_the_numbers_are_those_of_tables(self, estimate) -> None:
+        exact = replace(estimate, worth=np.array([440.7, 2093.4]))
+        shown = [row[4] + "x" for row in cells_of(exact)]
+        assert shown == _texts(plots.plot_worth(exact)) == ["440x", "2093x"]
+
     def test_sorted(self, estimate) -> None:
         est = replace(estimate, worth=np.array([np.nan, 5.0]))
         assert _labels(plots.plot_worth(est, sort=True)) == ["wave", "mu"]
@@ -269,6 +275,7 @@ class TestForest:
         made = plots.plot_forest(est, backend="matplotlib")
         rows = made.viz["integrand_label"]["mean"].values
         assert [row.get_text() for row in rows] == ["c[C00]", "c[C01]", "c[C02]"]
+        assert not made.get_target("mean", {"column": "labels"}).axison
         axis = made.get_target("mean", {"column": "forest"})
         assert axis.get_xlabel() == (
             "distance from the plain average, in its standard errors (95% intervals)"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._require import usage
 from ..estimation import Candidates, Estimate
 from ._style import (
     CONTROLLED,
@@ -122,6 +123,7 @@ def _weights(ax: Axes, percent: np.ndarray, size: float) -> None:
         ax.annotate(text, (1, y), (44, 0), xycoords=where, va="center", **style)
 
 
+@usage("Give an estimate: plot_worth(sx.estimate('mu', sample)).")
 def plot_worth(
     estimate: Estimate,
     *,

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._require import usage
 from ..auditing import AuditReport, Identities, audit, standardised, tested
-from ..data import Integrands, IntegrandSpec, Sample, integrands, refuse_weights
+from ..data import Integrands, IntegrandSpec, Sample, integrands, places, refuse_weights
 from ..estimation import Estimate, estimate
 from ..families import AbstractFamily
 from ..fitting import ControlVariate, fit
@@ -28,6 +29,10 @@ from ._style import (
 )
 
 
+@usage(
+    "Give integrands, sample and a family, or what fit returned: "
+    "plot_residuals('mu', sample, sx.Polynomial(2))."
+)
 def plot_residuals(
     f: IntegrandSpec | Integrands,
     sample: Sample,
@@ -165,7 +170,8 @@ def plot_audit(
         signed, cmap="PuOr", vmin=-STRONGEST, vmax=STRONGEST, aspect="auto", rasterized=True
     )
     _mark(ax, signed)
-    _name_cells(ax, [short_name(sample.names[i], 22) for i in columns])
+    labelled = _labels(sample)
+    _name_cells(ax, [short_name(labelled[i], 22) for i in columns])
     _scale(ax, image)
     more = f"; {count} of {sample.dim} dimensions" if count < sample.dim else ""
     ax.set_title(_verdict(audit(sample)) + more, fontsize=FONT + 1)
@@ -193,15 +199,34 @@ def _columns(
     """Return the dimensions to draw: those named, or those with the largest deviations."""
     if names is not None:
         wanted = [names] if isinstance(names, str) else list(names)
+        known = {
+            name: i
+            for all_names in (sample.names, _labels(sample))
+            for i, name in enumerate(all_names)
+        }
         for name in wanted:
-            if name not in sample.names:
+            if name not in known:
                 few = ", ".join(sample.names[:10])
                 raise ValueError(f"no dimension is called {name!r}: choose among {few}.")
-        return [sample.names.index(name) for name in wanted]
+        return [known[name] for name in wanted]
     if sample.dim <= DIMENSIONS:
         return list(range(sample.dim))
     strength = tested([s, y * s + 1.0], sample.dim).strength.reshape(2, -1).max(axis=0)
     return sorted(np.argsort(-np.nan_to_num(strength, nan=np.inf))[:DIMENSIONS].tolist())
+
+
+def _labels(sample: Sample) -> list[str]:
+    """Name the dimensions, those that are variables of the model by their labels: `z[Oslo]` for `z[0]`."""
+    shown = list(sample.names)
+    variables = sample.variables
+    if variables is None:
+        return shown
+    for base in {name.partition("[")[0] for name in sample.names}:
+        columns, labelled = places(base, sample.names), variables.labelled(base)
+        if labelled is not None and np.array_equal(sample.draws[..., columns], labelled[0]):
+            for i, name in zip(columns, labelled[1], strict=True):
+                shown[i] = name
+    return shown
 
 
 def _mark(ax: Axes, signed: np.ndarray) -> None:

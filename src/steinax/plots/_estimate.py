@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._require import require
+from .._require import require, usage
 from .._show import FINEST, digits
 from ..estimation import Estimate, same_draws, same_names
 from ._style import (
@@ -37,6 +37,7 @@ class Intervals(NamedTuple):
     ends: np.ndarray
 
 
+@usage("Give an estimate, or a dict of several: plot_estimate(sx.estimate('mu', sample)).")
 def plot_estimate(
     estimate: Estimate | Mapping[str, Estimate],
     *,
@@ -276,6 +277,8 @@ def plot_forest(
         data, combined=True, stats=stats, visuals=visuals, backend=backend, **settings
     )
     target = collection.get_target("mean", {"column": "forest"})
+    names_of_rows = collection.get_target("mean", {"column": "labels"})
+    arviz_plots.visuals.remove_axis(None, names_of_rows, axis="both")
     arviz_plots.visuals.labelled_x(None, target, text=_units(estimates, level, standardise))
     if collection.backend != "none":
         collection.add_legend("model")

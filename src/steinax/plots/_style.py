@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._require import require
-from .._show import BEYOND, PERFECT, shortened as cut, some_of
+from .._show import shortened as cut, some_of, worth_text
 from ..data import places
 from ..estimation import Estimate
 
@@ -97,12 +97,12 @@ def literal(text: str) -> str:
 
 
 def worth_label(worth: float) -> str:
-    """Format the worth of an estimate: `>1e9x` if the error is negligible, as in tables.
+    """Format the worth of an estimate, with the digits that tables have.
 
-    >>> worth_label(28.61), worth_label(3.2e24)
-    ('28.6x', '>1e9x')
+    >>> worth_label(28.61), worth_label(440.7), worth_label(3.2e24), worth_label(np.inf)
+    ('28.6x', '440x', '>1e9x', '∞')
     """
-    return f"{BEYOND}x" if PERFECT < worth < np.inf else factor_text(worth)
+    return f"{worth_text(worth)}x" if np.isfinite(worth) else factor_text(worth)
 
 
 def factor_text(factor: float) -> str:
