@@ -1,5 +1,6 @@
 """An estimate as it is printed."""
 
+import arviz_base
 import numpy as np
 
 import steinax as sx
@@ -29,6 +30,15 @@ def test_scores_by_hand_show_no_more_digits_than_a_plain_average_until_they_are_
     assert len(_cells(after)[1]) >= 10 and "check them" not in repr(after)
     assert after.value[0] == before.value[0] and after.mcse[0] == before.mcse[0]
     assert len(_cells(sx.estimate("mu", sx.Sample(x, 1.5 - x, ["mu"], verified=True)))[1]) >= 10
+
+
+def test_simulated_data_are_referred_to_predictive() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 250, 2))
+    groups = {name: {"y": x[..., 1:]} for name in ("posterior", "posterior_predictive")}
+    sample = sx.Sample(x, -x, variables=arviz_base.from_dict(groups))
+    shown = repr(sx.estimate("posterior_predictive/y", sample, sx.Polynomial(1)))
+    assert "conditional distribution to sx.predictive" in " ".join(shown.split())
+    assert "sx.predictive" not in repr(sx.estimate("y", sample, sx.Polynomial(1)))
 
 
 def test_chains_that_differ_are_named() -> None:

@@ -94,6 +94,8 @@ def _below(estimate: Any, rows: int | None, more: str = MORE) -> list[str]:
         lines.extend(repr(estimate.audit).split("\n"))
     if _is_unverified(estimate) and np.any(estimate.mcse < estimate.plain_mcse):
         lines.append(UNVERIFIED)
+    if any(name.startswith(SIMULATED) for name in estimate.names):
+        lines.append(USE_PREDICTIVE)
     mixing = _poorly_mixed(estimate)
     if mixing:
         lines.append(mixing)
@@ -104,6 +106,11 @@ def _below(estimate: Any, rows: int | None, more: str = MORE) -> list[str]:
     return lines
 
 
+SIMULATED = "posterior_predictive/"  # the group of new data in a trace
+USE_PREDICTIVE = (
+    "posterior_predictive holds simulated data, whose noise no control variate reduces: give their "
+    "conditional distribution to sx.predictive."
+)
 POOR = 1.05  # R-hat of plain values above which a remark is printed
 
 
