@@ -23,7 +23,7 @@ read_cv <- function(files, variables = NULL, command = "steinax") {
   on.exit(unlink(complaint))
   printed <- suppressWarnings(system2(command, shQuote(told), stdout = TRUE, stderr = complaint))
   if (!is.null(attr(printed, "status"))) {
-    stop(paste(readLines(complaint), collapse = "\n"), call. = FALSE)
+    stop(counted_from_one(paste(readLines(complaint), collapse = "\n")), call. = FALSE)
   }
   rows <- jsonlite::fromJSON(paste(printed, collapse = "\n"))$parameters
   data.frame(
@@ -66,4 +66,13 @@ shifted <- function(name, by) {
   index <- as.integer(strsplit(parts[3], ",")[[1]]) + by
   if (any(index < 0)) stop(name, ": elements count from 1.", call. = FALSE)
   paste0(parts[2], "[", paste(index, collapse = ","), "]")
+}
+
+# The same in a message, which may name several elements, and files such as out[1].csv, which stay as they are.
+counted_from_one <- function(text) {
+  at <- gregexpr("\\[[0-9]+(, ?[0-9]+)*\\](?![\\w/\\\\]|\\.\\w)", text, perl = TRUE)
+  regmatches(text, at) <- lapply(regmatches(text, at), function(found) {
+    vapply(found, shifted, character(1), by = 1L, USE.NAMES = FALSE)
+  })
+  gsub("count from 0", "count from 1", text, fixed = TRUE)
 }

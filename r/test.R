@@ -36,6 +36,9 @@ test_that("elements count from one", {
   expect_equal(rows$variable, c("theta[1]", "theta[8]"))
   expect_lt(abs(rows$plain_mean[1] - mean(extract_variable(draws, "theta[1]"))), 1e-6)
   expect_error(read_cv(output, variables = "theta[0]"), "count from 1")
+  expect_error(read_cv(output, variables = "theta[9]"), "no element \\[9\\].*theta\\[1\\], .*count from 1")
+  told <- "'L' has no element [4,3]: out[1].csv, runs[0]/a.csv; x[1,1], y[2]."
+  expect_equal(counted_from_one("'L' has no element [3, 2]: out[1].csv, runs[0]/a.csv; x[0,0], y[1]."), told)
 })
 
 test_that("errors say what to do", {
