@@ -1,5 +1,6 @@
 """CmdStan's own files: non-centred eight schools, 4 chains of 500 draws, and copies of them changed."""
 
+import gzip
 import warnings
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from adapters.eight_schools import (
     written,
 )
 from adapters.settled import same_draws, training_of
+from steinax.adapters import NoDrawsError
 from steinax.checks import check_adapter
 
 NAMES = ("mu", "tau_free__", *(f"theta_tilde[{i}]" for i in range(8)))
@@ -90,8 +92,16 @@ def test_variables_are_what_arviz_reads(run: Run, sample: sx.Sample) -> None:
     assert sample.variables.names == tuple(expected.data_vars)
     for name in sample.variables.names:
         np.testing.assert_array_equal(sample.variables[name].values, expected[name].values)
-    with pytest.raises(ValueError, match=r"4 files holds scores(.|\n)*save_latent_dynamics=True"):
+    with pytest.raises(
+        ValueError, match=r"4 files hold no scores: .*eight-diagnostic_1.csv lies besid"
+    ):
         sx.from_cmdstan(fit)
+    for path in run.folder.glob("*diagnostic*"):
+        path.unlink()
+    with pytest.raises(ValueError, match=r"4 files hold no scores(.|\n)*save_latent_dynamics=True"):
+        sx.from_cmdstan(fit)
+    with pytest.raises(ValueError, match=r"eight_2.csv holds no scores: sample again"):
+        sx.from_cmdstan(run.folder / "eight_2.csv")
 
 
 def test_axes_have_names_and_labels(files: Path) -> None:
@@ -108,8 +118,10 @@ def test_axes_have_names_and_labels(files: Path) -> None:
 
 def test_other_files_are_no_output_of_cmdstan(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="holds no output of CmdStan"):
+    with pytest.raises(ValueError, match=f"no output of CmdStan in {tmp_path}: give its CSV files"):
         sx.from_cmdstan(tmp_path)
+    with pytest.raises(ValueError, match=f"no output of CmdStan in {tmp_path}/notes.csv: give"):
+        sx.from_cmdstan([tmp_path / "notes.csv"])
 
 
 def test_reads_a_fit_of_cmdstanpy(run: Run, sample: sx.Sample) -> None:
@@ -257,6 +269,18 @@ def test_few_digits_are_told_where_they_matter(run: Run) -> None:
     assert found.names == NAMES
 
 
+def damaged(row: int, change: Change) -> Change:
+    """Change one row of the table."""
+
+    def changed(text: str) -> str:
+        lines = text.splitlines()
+        first = next(i for i, each in enumerate(lines) if each.startswith("lp__"))
+        lines[first + row] = change(lines[first + row])
+        return "\n".join(lines) + "\n"
+
+    return changed
+
+
 REFUSED: dict[str, tuple[Change, Change, str]] = {
     "interrupted": (str, cut(0.5), r"complete rows, but its settings specify 500.*Let the run end"),
     "interrupted draws": (cut(0.8), str, "complete rows, but its settings specify 500"),
@@ -266,7 +290,14 @@ REFUSED: dict[str, tuple[Change, Change, str]] = {
         lambda text: text[: text.index("lp__")],
         "has no table: the run stopped before its first draw",
     ),
-    "no comments": (str, lambda text: text[text.index("lp__") :], "was written by method"),
+    "no comments": (str, lambda text: text[text.index("lp__") :], "lacks the comment.*with all"),
+    "garbage": (
+        str,
+        damaged(60, lambda row: f"{row}\ndisk error"),
+        r"line 106 of .*_1.csv is no row of its table: 'disk error'. The file is damaged: copy it",
+    ),
+    "garbage in a number": (str, damaged(60, lambda row: f"{row}x"), r"line 105 of .*is damaged"),
+    "empty": (str, lambda text: "", "eight-diagnostic_1.csv is empty: .*Run this chain again"),
     "no settings": (str, lambda text: text.replace("num_samples", ""), "num_samples =.*comments"),
     "optimise": (replace(method="optimize"), str, "was written by method optimize"),
     "variational": (replace(method="variational"), str, "written by method variational"),
@@ -304,8 +335,87 @@ def test_chains_of_different_lengths_are_refused(run: Run) -> None:
 def test_a_chain_without_diagnostics_is_refused(run: Run) -> None:
     run.write()
     (run.folder / "eight-diagnostic_4.csv").unlink()
-    with pytest.raises(ValueError, match=r"eight_4.csv has no diagnostic file(.|\n)*cmdstanr"):
+    with pytest.raises(ValueError, match=r"eight_4.csv is without its diag(.|\n)*cmdstanr"):
         sx.from_cmdstan(run.folder)
+
+
+def test_the_other_table_of_a_chain_is_looked_for_before_sampling_again(run: Run) -> None:
+    run.write()
+    own = [run.folder / f"eight{kind}_1.csv" for kind in ("", "-diagnostic")]
+    beside = r"eight-diagnostic_2.csv lies beside .*eight_2.csv .*Name such files as well"
+    with pytest.raises(ValueError, match=f"eight_2.csv is without its diagnostic file.*{beside}"):
+        sx.from_cmdstan([*own, run.folder / "eight_2.csv"])
+    with pytest.raises(ValueError, match=r"no file of draws.*eight_3.csv lies beside"):
+        sx.from_cmdstan([*own, run.folder / "eight-diagnostic_3.csv"])
+
+
+@pytest.mark.parametrize("kind", ["", "-diagnostic"])
+def test_a_copy_of_another_chain_is_told(run: Run, kind: str) -> None:
+    run.write()
+    first, second = (run.folder / f"eight{kind}_{chain}.csv" for chain in (1, 2))
+    second.write_text(first.read_text())
+    with pytest.raises(ValueError, match=f"eight{kind}_1.csv and .*eight{kind}_2.csv are the same"):
+        sx.from_cmdstan(run.folder)
+
+
+def test_an_empty_file_has_not_started(run: Run) -> None:
+    (run.write() / "eight_2.csv").write_text("")
+    with pytest.raises(NoDrawsError, match=r"eight_2.csv has no draws yet"):
+        sx.from_cmdstan(run.folder, partial=True)
+
+
+def test_compressed_files_are_to_be_unpacked(run: Run) -> None:
+    for path in run.write().glob("*.csv"):
+        packed = path.with_suffix(".csv.gz")
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    with pytest.raises(ValueError, match=f"the files in {run.folder} are compressed: unpack"):
+        sx.from_cmdstan(run.folder)
+    with pytest.raises(ValueError, match=r"eight_1.csv.gz is compressed: unpack it first \(gunzip"):
+        sx.from_cmdstan(run.folder / "eight_1.csv.gz")
+
+
+def test_parameters_are_finite_and_generated_quantities_may_not_be(run: Run) -> None:
+    def broken(column: str) -> Change:
+        def change(text: str) -> str:
+            lines = text.splitlines()
+            first = next(i for i, line in enumerate(lines) if line.startswith("lp__"))
+            place = lines[first].split(",").index(column)
+            for i in range(first + 10, first + 13):
+                if not lines[i].startswith("#"):
+                    cells = lines[i].split(",")
+                    lines[i] = ",".join([*cells[:place], "nan", *cells[place + 1 :]])
+            return "\n".join(lines) + "\n"
+
+        return change
+
+    found = sx.from_cmdstan(run.write(broken("theta.3")))
+    assert found.variables is not None
+    missing = np.isnan(found.variables["theta"].values)
+    assert missing[..., 2].sum(axis=1).tolist() == [missing[0].sum()] * 4 and missing.any()
+    message = r"the parameter theta_tilde.3 is not finite in \d+ draws of .*eight_1.csv.*or sample"
+    with pytest.raises(ValueError, match=message):
+        sx.from_cmdstan(run.write(broken("theta_tilde.3")))
+
+
+def test_log_likelihoods_go_to_their_own_group(run: Run, sample: sx.Sample) -> None:
+    """The vector theta stands for log_lik: any variable can be moved."""
+    run.both(replace(save_warmup="1", num_warmup="100", num_samples="400"))
+    found = sx.from_cmdstan(run.folder, log_likelihood="theta")
+    assert found.variables is not None and sample.variables is not None
+    assert found.variables.names == ("mu", "tau", "theta_tilde")
+    moved, theta = found.variables["log_likelihood/theta"], sample.variables["theta"]
+    np.testing.assert_array_equal(moved.values, theta.values[:, 100:])
+    assert found.training and found.names == NAMES
+    estimate = sx.estimate(["tau", "log_likelihood/theta"], found, sx.Polynomial(2))
+    assert estimate.names[1] == "log_likelihood/theta[0]"
+    tree = sx.to_arviz(found)
+    assert list(tree["log_likelihood"].data_vars) == ["theta"]
+    assert "theta_dim_0" not in tree["posterior"].coords
+    with pytest.raises(
+        ValueError, match=r"log_likelihood='log_lik' is no variable.*there are mu, tau"
+    ):
+        sx.from_cmdstan(run.folder, log_likelihood="log_lik")
 
 
 def test_missing_files_and_other_things_are_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from ._stored import (
     from_arviz,
     from_zarr,
 )
-from ._training import NoDrawsError as NoDrawsError
+from ._training import NoDrawsError as NoDrawsError, UnfinishedError as UnfinishedError
 
 __all__ = [
     "from_arrays",

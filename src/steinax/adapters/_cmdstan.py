@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
@@ -14,15 +15,24 @@ from typing import Any
 
 import numpy as np
 
+from .._show import counted, listed
 from ..data import Sample
-from ._stan_names import diagnostic_size, model_columns, name_unconstrained, stan_dataset
-from ._training import NoDrawsError, as_sample
+from ._stan_names import (
+    diagnostic_size,
+    model_columns,
+    name_unconstrained,
+    parse_column,
+    stan_dataset,
+)
+from ._training import NoDrawsError, UnfinishedError, as_sample, with_log_likelihood
 
 _SETTING = re.compile(rb"#\s*(\w+) = (.*?)\s*(\(Default\))?\s*$")
 _HEADER = re.compile(rb"(?!nan\b|inf\b)[A-Za-z]", re.IGNORECASE)
 _EXPONENT = re.compile(rb"[eE]")
 SEEN = 50  # rows in which digits are counted
 EXACT = 15  # digits of a float64
+SHOWN = 40  # bytes of a damaged line in a message
+GZIP = b"\x1f\x8b"  # the start of a compressed file
 HEAD = 2**16  # bytes at the start of a file that hold its settings
 BLURRED = 1e-3  # of a column's standard deviation: rounding errors above give a warning
 
@@ -92,7 +102,10 @@ class CsvTable:
         else:
             rows = rows[: self.warmup + self.most]
         text = io.BytesIO(b"\n".join(rows))
-        return pandas.read_csv(text, header=None, dtype=np.float64).to_numpy()
+        try:
+            return pandas.read_csv(text, header=None, dtype=np.float64).to_numpy()
+        except ValueError:
+            raise self._damaged(next(row for row in rows if not _holds_numbers(row))) from None
 
     @property
     def draws(self) -> np.ndarray:
@@ -116,13 +129,25 @@ class CsvTable:
         return [row.count(b",") + 1 == len(self.columns) for row in self.rows]
 
     def _expect_rows(self, wanted: int) -> None:
-        if wanted == 0 or not all(self._whole) or len(self._whole) != wanted:
-            raise ValueError(
-                f"{self.path} holds {sum(self._whole)} complete rows, but its settings specify {wanted}: the "
-                "run was interrupted, is still going on, or the file was edited. Let the run end, or leave "
-                "this chain out by naming the files of the others; from_cmdstan(..., partial=True) takes "
-                "the draws that all chains have so far."
+        whole = self._whole
+        if not all(whole) and any(whole[whole.index(False) :]):
+            raise self._damaged(self.rows[whole.index(False)])
+        if wanted == 0 or not all(whole) or len(whole) != wanted:
+            raise UnfinishedError(
+                f"{self.path} holds {sum(whole)} complete rows, but its settings specify {wanted}: the run "
+                "was interrupted, is still going on, or the file was edited. Let the run end, or leave this "
+                "chain out by naming the files of the others",
+                "from_cmdstan(..., partial=True) takes the draws that all chains have so far.",
             )
+
+    def _damaged(self, row: bytes) -> ValueError:
+        """Name the line of a row that is not one of numbers, with others after it."""
+        line = self.path.read_bytes().splitlines().index(row) + 1
+        return ValueError(
+            f"line {line} of {self.path} is no row of its table: {row[:SHOWN].decode(errors='replace')!r}. "
+            "The file is damaged: copy it again from where CmdStan wrote it, or leave this chain out by "
+            "naming the files of the others."
+        )
 
     def digits(self) -> int:
         """Count the significant digits that the numbers were written with."""
@@ -139,6 +164,8 @@ class CsvTable:
 def read_tables(path: Path) -> list[CsvTable]:
     """Read the tables of one file; none if CmdStan did not write it."""
     text = path.read_bytes()
+    if text.startswith(GZIP):
+        raise ValueError(f"{path} is compressed: unpack it first (gunzip {path}).")
     lines = text.splitlines()
     if lines and not text.endswith((b"\n", b"\r")):
         lines.pop()  # possibly truncated in the middle of a number
@@ -147,7 +174,7 @@ def read_tables(path: Path) -> list[CsvTable]:
     for line in lines:
         if line.startswith(b"#"):
             comments.append(line)
-        elif _HEADER.match(line):
+        elif line.startswith(b"lp__") or (not tables and _HEADER.match(line)):
             tables.append((_settings(comments), line, []))
             comments = []
         elif tables and line.strip():
@@ -160,6 +187,14 @@ def read_tables(path: Path) -> list[CsvTable]:
         for settings, header, rows in tables
         if "method" in settings or header.startswith(b"lp__")
     ]
+
+
+def _holds_numbers(row: bytes) -> bool:
+    try:
+        [float(cell) for cell in row.split(b",") if cell.strip()]
+    except ValueError:
+        return False
+    return True
 
 
 def _settings(comments: Sequence[bytes]) -> dict[str, str]:
@@ -215,6 +250,7 @@ def from_cmdstan(
     *,
     warmup: bool = True,
     partial: bool = False,
+    log_likelihood: str | Sequence[str] = (),
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Any] | None = None,
 ) -> Sample:
@@ -241,6 +277,8 @@ def from_cmdstan(
             averaged.
         partial: whether to accept a run that is still going on or was interrupted, and take the draws
             that all chains have so far. Otherwise such a run is refused.
+        log_likelihood: variables that hold the log likelihood of each observation, such as `"log_lik"`:
+            they are moved to the group `log_likelihood`, where ArviZ looks for them.
         dims: the names of the axes of a variable, after (chain, draw): `{"theta": ["school"]}`.
         coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
 
@@ -249,20 +287,23 @@ def from_cmdstan(
         sample = sx.from_cmdstan("output")
         sx.estimate(["mu", "tau"], sample)
     """
-    tables = [table for path in _paths(source) for table in _tables(path, partial)]
+    paths = _paths(source)
+    tables = [table for path in paths for table in _tables(path, partial)]
     if partial:
         tables = _of_one_length(tables)
-    diagnostics, draws = _classify(_without_copies(tables))
     if not tables:
         raise ValueError(
-            f"{source} holds no output of CmdStan: give its CSV files, or the folder they are in."
+            f"there is no output of CmdStan in {_text(source)}: give its CSV files, or the folder they are "
+            "in."
         )
+    diagnostics, draws = _classify(_without_copies(tables))
     if not diagnostics:
-        raise ValueError(f"none of the {_count(tables)} holds scores: {SAVE}")
+        raise ValueError(f"{_holding(tables)} no scores: {_remedy(tables[0], tables)}")
     _expect_one_posterior(diagnostics)
     diagnostics = sorted(diagnostics, key=lambda table: (table.chain, table.path))
     _expect_one_length(diagnostics)
-    matched = _matched(diagnostics, draws)
+    matched = _matched(diagnostics, draws, tables)
+    _expect_finite(diagnostics, matched)
     parts = _parts(diagnostics, matched, dims, coords)
     x, scores, posterior = (parts[name] for name in ("draws", "scores", "variables"))
     names = name_unconstrained(model_columns(diagnostics[0].columns)[: x.shape[-1]], x, posterior)
@@ -271,7 +312,8 @@ def from_cmdstan(
     lengths = {table.warmup for table in [*diagnostics, *matched]}
     usable = warmup and len(lengths) == 1 and lengths != {0}
     before = _parts(diagnostics, matched, dims, coords, warmup=True) if usable else None
-    return as_sample({**parts, "names": names}, before)
+    parts = with_log_likelihood({**parts, "names": names}, log_likelihood)
+    return as_sample(parts, before and with_log_likelihood(before, log_likelihood))
 
 
 def cmdstan_length(source: Any) -> int:
@@ -329,11 +371,19 @@ def _paths(source: Any) -> list[Path]:
         )
     missing = [str(path) for path in paths if not path.is_file()]
     if missing or not paths:
+        if isinstance(source, str | os.PathLike) and any(Path(source).glob("*.csv.gz")):
+            raise ValueError(f"the files in {source} are compressed: unpack them first (gunzip).")
         raise FileNotFoundError(
-            f"no CSV file at {', '.join(missing) or source}: check the path. CmdStanPy and cmdstanr delete "
-            "temporary files when the session ends; output_dir= keeps them."
+            f"no CSV file at {listed(missing) or _text(source)}: check the path. CmdStanPy and cmdstanr "
+            "delete temporary files when the session ends; output_dir= keeps them."
         )
     return list({path.resolve(): path for path in paths}.values())
+
+
+def _text(source: Any) -> str:
+    """A source as the user named it."""
+    several = isinstance(source, list | tuple)
+    return listed([str(one) for one in source]) if several else str(source)
 
 
 def _expand(name: str) -> list[Path]:
@@ -360,10 +410,22 @@ def _not_started(path: Path) -> NoDrawsError:
 
 def _tables(path: Path, partial: bool) -> Iterator[CsvTable]:
     """Iterate over the tables of a file; refuse those of methods without gradients or draws."""
+    if not path.stat().st_size:
+        if partial:
+            raise _not_started(path)
+        raise ValueError(
+            f"{path} is empty: the run was interrupted, or the disk was full. Run this chain again, or leave "
+            "it out by naming the files of the others."
+        )
     for table in read_tables(path):
         if partial and not table.columns[0].startswith("lp__"):
             raise _not_started(path)
         method, algorithm = (table.settings.get(name, "") for name in ("method", "algorithm"))
+        if not method:
+            raise ValueError(
+                f"{path} lacks the comment lines above its table, which begin with # and hold the settings: "
+                "give the file as CmdStan wrote it, with all its comments."
+            )
         if method != "sample" or algorithm == "fixed_param":
             writer = f"method {method}" if method != "sample" else "fixed_param"
             raise ValueError(
@@ -425,7 +487,9 @@ def _expect_one_length(tables: Sequence[CsvTable]) -> None:
         )
 
 
-def _matched(diagnostics: Sequence[CsvTable], draws: Sequence[CsvTable]) -> list[CsvTable]:
+def _matched(
+    diagnostics: Sequence[CsvTable], draws: Sequence[CsvTable], given: Sequence[CsvTable]
+) -> list[CsvTable]:
     """Find the draws of each chain by log density: ids repeat if one process runs all chains."""
     if not draws:
         warnings.warn(
@@ -439,19 +503,69 @@ def _matched(diagnostics: Sequence[CsvTable], draws: Sequence[CsvTable]) -> list
         raise ValueError("the files of draws have different columns: name the files of one run.")
     unmatched, chains = list(draws), []
     for table in diagnostics:
-        found = next(
-            (t for t in unmatched if np.array_equal(t.draws[:, 0], table.draws[:, 0])), None
-        )
+        found = next((t for t in unmatched if _are_of_one_chain(t, table)), None)
         if found is None:
             raise ValueError(
                 f"no file of draws belongs to {table.path} (chain id = {table.chain}): lp__ agrees with "
-                "none. Give the draws and the diagnostic files of one run."
+                f"none. {_elsewhere(table, given) or 'Give the draws and the diagnostic files of one run.'}"
             )
         unmatched.remove(found)
         chains.append(found)
     for table in unmatched:
-        raise ValueError(f"{table.path} has no diagnostic file, and so no scores: {SAVE}")
+        raise ValueError(
+            f"{table.path} is without its diagnostic file, and so without scores: {_remedy(table, given)}"
+        )
     return chains
+
+
+def _are_of_one_chain(one: CsvTable, other: CsvTable) -> bool:
+    return np.array_equal(one.draws[:, 0], other.draws[:, 0])
+
+
+def _remedy(table: CsvTable, given: Sequence[CsvTable]) -> str:
+    """Say where the scores of some draws are; if they are nowhere, how to sample with them."""
+    return _elsewhere(table, given) or SAVE
+
+
+def _elsewhere(table: CsvTable, given: Sequence[CsvTable]) -> str:
+    """Say where the other table of a chain is: in a file beside, or replaced by a copy; "" if unknown."""
+    known, folder = {one.path.resolve() for one in given}, table.path.parent
+    for path in sorted(folder.glob("*.csv")):
+        with suppress(ValueError, OSError):  # other files may be anything
+            others = read_tables(path) if path.resolve() not in known else []
+            if any(o.columns != table.columns and _are_of_one_chain(o, table) for o in others):
+                return (
+                    f"{path} lies beside {table.path} and is of the same chain. Name such files as well, or "
+                    "their folder."
+                )
+    kept = {(one.columns, one.rows): one.path for one in given}
+    for one in given:
+        other = kept[one.columns, one.rows]
+        tables = [each for each in given if each.path in (one.path, other)]
+        if other != one.path and len(tables) == 2:  # neither file has another table
+            return (
+                f"{one.path} and {other} are the same, so one was replaced by a copy of the other. Give the "
+                "files as CmdStan wrote them."
+            )
+    return ""
+
+
+def _expect_finite(diagnostics: Sequence[CsvTable], draws: Sequence[CsvTable]) -> None:
+    """Check parameters, which are the variables of unconstrained columns: other quantities may be NaN."""
+    first = diagnostics[0]
+    columns = model_columns(first.columns)[: first.dim]
+    parameters = {parse_column(column).variable for column in columns}
+    for inner, table in zip(diagnostics, draws, strict=False):  # no draws, or those of every chain
+        bad = ~np.isfinite(table.draws) & np.isfinite(inner.draws).all(axis=1)[:, None]
+        for position in np.flatnonzero(bad.any(axis=0)):
+            column = table.columns[position]
+            if parse_column(column).variable in parameters:
+                raise ValueError(
+                    f"the parameter {column} is not finite in {counted(int(bad[:, position].sum()), 'draw')} "
+                    f"of {table.path}, though the unconstrained draws are: the file was edited, or Stan's "
+                    "transform overflowed. Leave this chain out by naming the files of the others, or "
+                    "sample again, with a prior that keeps the parameter from such values."
+                )
 
 
 def _diverging(table: CsvTable, values: np.ndarray) -> np.ndarray | None:
@@ -460,6 +574,6 @@ def _diverging(table: CsvTable, values: np.ndarray) -> np.ndarray | None:
     return values[..., table.columns.index("divergent__")] > 0
 
 
-def _count(tables: Sequence[CsvTable]) -> str:
-    files = len({table.path for table in tables})
-    return "1 file" if files == 1 else f"{files} files"
+def _holding(tables: Sequence[CsvTable]) -> str:
+    files = {table.path for table in tables}
+    return f"{tables[0].path} holds" if len(files) == 1 else f"{len(files)} files hold"

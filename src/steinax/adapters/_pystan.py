@@ -10,13 +10,14 @@ import numpy as np
 
 from ..data import Sample
 from ._stan_names import diagnostic_size, model_columns, name_unconstrained, stan_dataset
-from ._training import as_sample
+from ._training import as_sample, with_log_likelihood
 
 
 def from_pystan(
     fit: Any,
     *,
     warmup: bool = True,
+    log_likelihood: str | Sequence[str] = (),
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Any] | None = None,
 ) -> Sample:
@@ -34,6 +35,8 @@ def from_pystan(
         fit: the result of `sample` or `hmc_nuts_diag_e_adapt` of a PyStan model.
         warmup: whether to use the warm-up draws, which `sample(..., save_warmup=True)` keeps, as training
             points: control variates are fitted to them, and they are not averaged.
+        log_likelihood: variables that hold the log likelihood of each observation, such as `"log_lik"`:
+            they are moved to the group `log_likelihood`, where ArviZ looks for them.
         dims: the names of the axes of a variable, after (chain, draw): `{"theta": ["school"]}`.
         coords: the labels along such an axis: `{"school": ["Choate", ...]}`.
 
@@ -62,7 +65,8 @@ def from_pystan(
     columns = model_columns(diagnostics.columns)[:dim]
     names = name_unconstrained(columns, parts["draws"], parts["variables"])
     before = taken(slice(first)) if warmup and first else None
-    return as_sample({**parts, "names": names}, before)
+    parts = with_log_likelihood({**parts, "names": names}, log_likelihood)
+    return as_sample(parts, before and with_log_likelihood(before, log_likelihood))
 
 
 class _Output(NamedTuple):

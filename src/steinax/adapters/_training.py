@@ -1,10 +1,11 @@
 """Create the sample of a run, with its training points: the last step of every adapter."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._show import listed
 from ..data import Sample, Variables, fresh_points, with_warmup
 
 type Parts = Mapping[str, Any]  # the arguments of Sample: draws, scores, variables and so on
@@ -12,6 +13,19 @@ type Parts = Mapping[str, Any]  # the arguments of Sample: draws, scores, variab
 
 class NoDrawsError(ValueError):
     """Error raised when a chain of a running or stopped sampler has no draws after its warm-up."""
+
+
+class UnfinishedError(ValueError):
+    """Error raised when the file of a chain is not complete.
+
+    Args:
+        problem: what is wrong, and what helps everywhere.
+        hint: what helps in Python; the command line has another.
+    """
+
+    def __init__(self, problem: str, hint: str):
+        super().__init__(f"{problem}; {hint}")
+        self.problem: str = problem
 
 
 def as_sample(draws: Parts, warmup: Parts | None = None, *, asked: bool = False) -> Sample:
@@ -36,6 +50,29 @@ def as_sample(draws: Parts, warmup: Parts | None = None, *, asked: bool = False)
         return sample
     given = {"names": sample.names, "verified": sample.verified}
     return with_warmup(sample, Sample(**{**_finite_part(warmup), **given}))
+
+
+def with_log_likelihood(parts: Parts, names: str | Sequence[str]) -> Parts:
+    """Move variables of the posterior to the group `log_likelihood`, as ArviZ's own converters do.
+
+    Args:
+        parts: the arguments of `Sample`, of which `variables` is a Dataset.
+        names: of the variables to move.
+    """
+    names = [names] if isinstance(names, str) else list(names)
+    if not names:
+        return parts
+    posterior = {} if parts["variables"] is None else parts["variables"]
+    held = [str(name) for name in posterior]
+    for name in names:
+        if name not in held:
+            raise ValueError(
+                f"log_likelihood={name!r} is no variable of the draws: there are {listed(held) or 'none'}. "
+                "Name the quantity that holds the log likelihood of each observation."
+            )
+    others = [name for name in held if name not in names]
+    groups = {"posterior": posterior[others], "log_likelihood": posterior[names]}
+    return {**parts, "variables": groups}
 
 
 def with_more(sample: Sample, more: int, evaluate: Callable[[np.ndarray], Parts]) -> Sample:
