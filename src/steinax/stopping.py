@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ._numerics import only_rounding
-from ._show import count, counted, progress, some_of
+from ._show import count, counted, progress, some_of, worth_text
 from .adapters import NoDrawsError, cmdstan_length, from_cmdstan, from_nutpie, nutpie_length
 from .auditing import RHAT, AuditMode
 from .chains import chain_statistics
@@ -29,6 +30,9 @@ GROWTH = 1.25  # of the number of draws, at least, from one look to the next
 MOST = 2.0  # growth at most: a look that is late leaves out the draws beyond
 SHARE = 0.1  # of the time that looks may take otherwise
 IN_A_ROW = 2  # looks that have to be precise
+PATIENCE = 600.0  # seconds without new draws, after which a run has ended
+WAIT = 60.0  # seconds for the first file of a run
+WAKE = 0.2  # seconds between two looks for it
 SETTLED = 50  # effective draws of each chain alone, from which on chains that differ will go on to
 
 REASONS = {
@@ -88,9 +92,9 @@ class Look:
         within = int((self.ratio <= 1).sum())
         text = f"{within} of {len(self.ratio)} intervals within the tolerance"
         if within < len(self.ratio):
-            text += (
-                f"; that of {self.widest} is {_or_infinite(self.ratio).max():.2g} times too wide"
-            )
+            times = worth_text(_or_infinite(self.ratio).max())
+            far = "just above it" if times == "1" else f"{times} times too wide"
+            text += f"; that of {self.widest} is {far}"
         elif not self.precise:
             text += f", but from fewer than {LEAST} effective draws, or from chains with R-hat above {RHAT}"
         return text
@@ -345,7 +349,7 @@ def until(
             parts of the value.
         level: the probability of the intervals.
         draws: the most draws, of all chains together.
-        seconds: the most seconds.
+        seconds: the most seconds, also to wait for the first draws.
         audit: as for `estimate`, at each look.
         on_look: is called with each `Look`.
         options: further arguments of `estimate`, such as `threshold` or `split`.
@@ -382,15 +386,19 @@ def until(
     watch = _Watch(f, tolerance, unit, level, options)
     held: Sample | None = None
     final: Reason | None = None
-    with closing(_batches(source)) as batches, progress("sampling") as shown:
+    with closing(_batches(source, seconds)) as batches, progress("sampling") as shown:
         for batch in batches:
             held = _joined(held, batch)
             final = _spent(held, watch.started, draws, seconds)
             if watch.catch_up(held, shown, on_look) or final:
                 break
     if held is None:
-        raise ValueError("the source gave no draws: give one that yields samples with scores.")
-    return watch.result(held, final or "ended")
+        waited = "" if seconds is None else f" within {seconds:g} seconds"
+        raise ValueError(
+            f"the source gave no draws{waited}: give one that yields samples with scores, and enough time "
+            "for the warm-up of a sampler that is running."
+        )
+    return watch.result(held, final or _spent(held, watch.started, draws, seconds) or "ended")
 
 
 def _check_tolerance(tolerance: float | Mapping[str, float]) -> None:
@@ -427,8 +435,8 @@ def _joined(held: Sample | None, batch: object) -> Sample:
     return held.extended(batch)
 
 
-def _batches(source: Any) -> Any:
-    """Make a generator of samples from any source."""
+def _batches(source: Any, seconds: float | None = None) -> Any:
+    """Make a generator of samples from any source, which waits `seconds` at most for new draws."""
     if isinstance(source, Sample):
         raise TypeError("the source is a Sample, to which no draws will be added: use estimate.")
     if hasattr(source, "get_samples"):
@@ -439,7 +447,8 @@ def _batches(source: Any) -> Any:
     several = source if isinstance(source, list | tuple) else [source]
     files = len(several) > 0 and all(isinstance(one, str | os.PathLike) for one in several)
     if files or _is_sampler(source) or not isinstance(source, Iterable):
-        return follow(source)
+        most = {} if seconds is None else {"patience": min(seconds, PATIENCE), "wait": seconds}
+        return follow(source, **most)
     return (batch for batch in source)
 
 
@@ -448,7 +457,9 @@ def _is_sampler(source: Any) -> bool:
     return hasattr(source, "inspect") and hasattr(source, "abort")
 
 
-def follow(source: Any, *, every: float = 1.0, patience: float = 600.0) -> Iterator[Sample]:
+def follow(
+    source: Any, *, every: float = 1.0, patience: float = PATIENCE, wait: float = WAIT
+) -> Iterator[Sample]:
     """Iterate over all draws so far of a sampler that is running.
 
     Each sample holds the draws that every chain has. The iteration ends with the run. A background sampler
@@ -460,14 +471,17 @@ def follow(source: Any, *, every: float = 1.0, patience: float = 600.0) -> Itera
             pattern or a list.
         every: seconds between two readings, at least; reading takes at most a tenth of the time.
         patience: seconds without new draws after which the run is taken to have ended.
+        wait: seconds for the first file to appear in a folder that the sampler has not written to yet.
 
     Example::
 
         for sample in sx.stopping.follow("output"):  # of CmdStan, save_latent_dynamics=True
             print(sx.summary(sample))
     """
-    read, has_ended, stop = _reading(source)
     length, news, last = 0, time.monotonic(), False
+    while _is_unwritten(source) and time.monotonic() - news < wait:
+        time.sleep(min(every, WAKE))
+    read, has_ended, stop = _reading(source)
     try:
         while True:
             began = time.monotonic()
@@ -528,6 +542,18 @@ def _is_store(source: Any) -> bool:
     if isinstance(source, list | tuple):
         return False
     return not isinstance(source, str | os.PathLike) or _is_written(source) or _ends_in_zarr(source)
+
+
+def _is_unwritten(source: Any) -> bool:
+    """Whether a source is a folder without CSV files, and no zarr store yet."""
+    several = source if isinstance(source, list | tuple) else [source]
+    return any(
+        isinstance(one, str | os.PathLike)
+        and os.path.isdir(one)
+        and not _is_store(one)
+        and not any(Path(one).glob("*.csv"))
+        for one in several
+    )
 
 
 def _ends_in_zarr(folder: str | os.PathLike[str]) -> bool:

@@ -1,5 +1,6 @@
 """A folder as a user has it: files of each kind, and a module of functions."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -60,6 +61,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "functions.py").write_text(FUNCTIONS, encoding="utf-8")
     (path / "text.nc").write_text("no netCDF", encoding="utf-8")
     (path / "empty.csv").touch()
+    (path / "README.md").write_text("# notes\n", encoding="utf-8")
+    (path / "packed").mkdir()
+    (path / "packed" / "draws.csv.gz").write_bytes(gzip.compress(b"# a run\n"))
     return path
 
 

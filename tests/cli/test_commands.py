@@ -191,6 +191,29 @@ def test_files_of_cmdstan(output: Path, here: Path, capsys) -> None:
     assert capsys.readouterr().out == folder
 
 
+def test_a_run_that_has_not_ended_can_be_watched(output: Path, tmp_path: Path, capsys) -> None:
+    text = (output / "eight_1.csv").read_text(encoding="utf-8")
+    (tmp_path / "eight_1.csv").write_text(text[: int(len(text) * 0.9)], encoding="utf-8")
+    assert main(["audit", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert "the others; steinax watch reads a run that is going on." in told
+    assert "partial=True" not in told
+
+
+@pytest.mark.parametrize("command", ["summary", "estimate"])
+def test_positions_count_from_0_unlike_those_of_stan(
+    command: str, output: Path, here: Path, capsys
+) -> None:
+    words = [command, "output", "--json", "--var", "theta[1]"]
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    note = "steinax: note: positions count from 0: theta[1] is Stan's theta.2.\n"
+    assert err == note and '"theta[1]"' in out
+    assert main([*words, "--var", "theta[0]"]) == 0  # whoever asks for 0 knows
+    assert main(["estimate", "draws.nc", "--var", "beta[1]"]) == 0
+    assert not capsys.readouterr().err
+
+
 def test_files_as_cmdstanr_names_them(output: Path, here: Path, tmp_path: Path, capsys) -> None:
     for i in range(1, 5):
         stem = f"-202401011200-{i}-5f3a2b.csv"

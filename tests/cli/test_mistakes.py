@@ -8,6 +8,10 @@ from steinax.cli import main
 
 MISTAKES = {
     "summary nothing.nc": "check the path",
+    "summary nowhere/*.csv": "no file matches nowhere/*.csv: check",
+    "summary README.md": "no output of CmdStan in README.md: give",
+    "summary packed/draws.csv.gz": "unpack it first (gunzip packed/draws.csv.gz)",
+    "summary packed": "the files in packed are compressed: unpack them",
     "summary text.nc": "give the file that the sampler wrote",
     "summary empty.csv": "is empty",
     "summary draws.nc draws.zarr": "name one netCDF file",
@@ -30,6 +34,9 @@ USAGE = {
     "summary draws.nc --jso": "unrecognized arguments",
     "summary draws.nc --json --csv": "not allowed with",
     "summary draws.nc --quick": "unrecognized arguments",
+    "summary draws.nc --ci-prob 95": "--ci-prob: 95 is not between 0 and 1: give 0.95",
+    "summary draws.nc --ci-prob 0": "--ci-prob: 0 is not between 0 and 1: give a number",
+    "summary draws.nc --ci-prob 95%": "--ci-prob: 95% is no number: give one such as 0.95",
     "summary draws.nc --audit maybe": "invalid choice",
     "convert draws.nc": "required: OUT",
     "completion fish": "invalid choice",

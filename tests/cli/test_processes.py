@@ -60,10 +60,17 @@ def test_progress_goes_to_the_terminal_only(here: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["summary", "audit", "estimate --var mu", "convert"])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing.nc", "there is no file nothing.nc: check the path"),
+        ("nodir/*.csv", "no file matches nodir/*.csv: check the folder"),
+    ],
+)
 def test_a_missing_file_is_told_before_anything_heavy_is_imported(
-    words: str, tmp_path: Path
+    words: str, name: str, message: str, tmp_path: Path
 ) -> None:
-    line = [*words.split()[:1], "nothing.nc", *words.split()[1:]]
+    line = [*words.split()[:1], name, *words.split()[1:]]
     line += ["out.nc"] if words == "convert" else []
     code = (
         "import sys; from steinax.cli import main; code = main(sys.argv[1:]); "
@@ -72,4 +79,4 @@ def test_a_missing_file_is_told_before_anything_heavy_is_imported(
     command = [sys.executable, "-c", code, *line]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.split() == ["2"]
-    assert "there is no file nothing.nc: check the path" in done.stderr
+    assert message in done.stderr

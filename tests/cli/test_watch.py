@@ -1,6 +1,8 @@
 """`steinax watch`: the looks, the table and the exit code; following a real run is in tests/stopping."""
 
 import json
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,30 @@ def test_wrong_scores_end_with_1(here: Path, capsys) -> None:
     assert main(["convert", "wrong.nc", "wrong.zarr"]) == 0
     assert main(["watch", "wrong.zarr", "--tolerance", "0.1"]) == 1
     assert "sign" in capsys.readouterr().err
+
+
+def test_a_folder_without_files_is_waited_for(tmp_path: Path, output: Path, capsys) -> None:
+    """A shell starts the model with & and then this command, which may be first."""
+    folder = tmp_path / "new"
+    folder.mkdir()
+    start = threading.Timer(0.5, lambda: shutil.copytree(output, folder, dirs_exist_ok=True))
+    start.start()
+    assert main(["watch", str(folder), "--tolerance", "0.1", "--var", "mu", "--csv"]) == 0
+    start.join()
+    out, err = capsys.readouterr()
+    assert err.startswith(f"steinax: note: {folder} is empty: waiting for the sampler.\n")
+    assert out.splitlines()[1].startswith("mu,")
+
+
+def test_a_folder_that_stays_empty_ends_the_command(tmp_path: Path, capsys) -> None:
+    assert main(["watch", str(tmp_path), "--tolerance", "0.1", "--seconds", "0.3"]) == 2
+    assert f"no CSV file at {tmp_path}: check the path" in capsys.readouterr().err
+
+
+def test_files_without_draws_are_waited_for_as_long(tmp_path: Path, capsys) -> None:
+    (tmp_path / "run_1.csv").touch()
+    assert main(["watch", str(tmp_path), "--tolerance", "0.1", "--seconds", "0.3"]) == 2
+    assert "no draws within 0.3 seconds: give" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,19 @@ def test_the_reported_errors_are_the_larger_of_the_last_two_looks() -> None:
     assert np.allclose(wide.worth, (wide.plain_mcse / wide.mcse) ** 2)
 
 
+@pytest.mark.parametrize(
+    ("ratio", "told"),
+    [
+        (1.0004, "is just above it"),
+        (1.04, "is 1.04 times too wide"),
+        (781.5, "is 781 times too wide"),
+    ],
+)
+def test_the_distance_is_told_in_plain_numbers(ratio: float, told: str) -> None:
+    look = at_every_look(0.1).looks[-1]
+    assert replace(look, half=look.tolerance * ratio).distance.endswith(f"that of cos {told}")
+
+
 def test_few_effective_draws_are_not_enough() -> None:
     """The same look is precise with enough effective draws, and not with one fewer."""
     look = at_every_look(0.1).looks[-1]

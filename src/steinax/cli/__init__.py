@@ -72,7 +72,7 @@ def _start(command: Any, options: Any) -> int:
     """Run a command after checking that its files exist, and that one output format is asked for."""
     if hasattr(options, "output"):
         format_of(options)
-    check_files(getattr(options, "files", ()))
+    check_files(getattr(options, "files", ()), coming=options.command == "watch")
     return command(options)
 
 

@@ -1,6 +1,7 @@
 """The commands summary, audit, estimate, watch, convert and completion."""
 
 import argparse
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -10,7 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._require import require
-from ._files import as_json, check_files, deliver, format_of, is_zarr, read_sample, write
+from ._files import (
+    as_json,
+    check_files,
+    deliver,
+    format_of,
+    is_unwritten,
+    is_zarr,
+    read_sample,
+    write,
+)
 from ._parser import build_parser
 
 if TYPE_CHECKING:
@@ -30,6 +40,7 @@ def run_summary(options: Namespace) -> int:
     table: Any = summarise(
         sample, options.variables or None, ci_prob=options.ci_prob, audit=options.audit
     )
+    _tell_of_positions(options)
     deliver(
         options,
         answer=lambda: _summary_as_dict(table, sample, options),
@@ -85,6 +96,23 @@ def _report_as_dict(report: "AuditReport", sample: "Sample") -> dict[str, Any]:
     }
 
 
+ELEMENT = re.compile(r"(.+)\[(\d+(?:, ?\d+)*)\]")
+
+
+def _tell_of_positions(options: Namespace) -> None:
+    """Say that elements of Stan's variables count from 0 here, unless an element 0 is asked for."""
+    if not options.variables or check_files(options.files, coming=True):
+        return
+    elements = [match for name in options.variables if (match := ELEMENT.fullmatch(name))]
+    places = [[int(place) for place in match[2].split(",")] for match in elements]
+    if elements and not any(0 in place for place in places):
+        in_stan = ".".join([elements[0][1], *(str(place + 1) for place in places[0])])
+        print(
+            f"steinax: note: positions count from 0: {elements[0][0]} is Stan's {in_stan}.",
+            file=sys.stderr,
+        )
+
+
 COLUMNS = (
     *("value", "mcse", "plain_value", "plain_mcse", "worth"),
     *("ess", "rhat", "plain_ess", "plain_rhat", "freedom", "plain_freedom"),
@@ -104,6 +132,7 @@ def run_estimate(options: Namespace) -> int:
 
     wanted = {**{name: name for name in options.variables}, **functions}
     result = estimate_of(wanted, sample, audit=options.audit)
+    _tell_of_positions(options)
     deliver(
         options,
         answer=lambda: _estimate_as_dict(result, sample, options),
@@ -141,12 +170,16 @@ NOT_PRECISE = 3  # the exit code of watch if the run ended before
 
 def run_watch(options: Namespace) -> int:
     """Follow a running sampler until its expectations are precise enough."""
-    alone = check_files(options.files)
+    alone = check_files(options.files, coming=True)
     if alone and not is_zarr(Path(alone[0])):
         raise ValueError(
             f"{alone[0]}: a netCDF file is written at once, so there is nothing to wait for. Use "
             "steinax summary, or watch the zarr store or the CSV files that a sampler is writing."
         )
+    for name in options.files:
+        if is_unwritten(Path(name)):
+            print(f"steinax: note: {name} is empty: waiting for the sampler.", file=sys.stderr)
+    _tell_of_positions(options)
     from ..estimation import fitted
     from ..stopping import until
 
@@ -154,7 +187,7 @@ def run_watch(options: Namespace) -> int:
         print(look, file=sys.stderr, flush=True)
 
     stopped = until(
-        alone[0] if alone else list(options.files),
+        options.files[0] if len(options.files) == 1 else list(options.files),
         options.variables or None,
         options.tolerance,
         unit=options.unit,

@@ -18,19 +18,27 @@ if TYPE_CHECKING:
 
 HDF5 = b"\x89HDF\r\n\x1a\n"  # netCDF 4
 CLASSIC = b"CDF"  # netCDF 3
+GZIP = b"\x1f\x8b"
 ZIP = b"PK\x03\x04"  # a zarr store in one file
 STAN = (b"#", b"lp__")
 ZARR = ("zarr.json", ".zgroup", ".zmetadata")
 CMDSTAN = "cmdstan"
 
 
-def check_files(files: Sequence[str]) -> list[str]:
+def check_files(files: Sequence[str], coming: bool = False) -> list[str]:
     """Raise if files are missing or of unknown format, before slow imports.
+
+    Args:
+        files: as they were given.
+        coming: whether a sampler may still have to write them: then an empty folder is taken as CmdStan's.
 
     Returns:
         The files that are not CSV files of CmdStan: one at most.
     """
-    kinds = {name: _kind(Path(name)) for name in files}
+    kinds = {
+        name: CMDSTAN if coming and is_unwritten(Path(name)) else _kind(Path(name))
+        for name in files
+    }
     alone = [name for name, kind in kinds.items() if kind != CMDSTAN]
     if alone and len(files) > 1:
         raise ValueError(
@@ -51,14 +59,29 @@ def read_sample(files: Sequence[str]) -> "Sample":
             from ..adapters import from_arviz
 
             return from_arviz(files[0], audit=False)
-        from ..adapters import from_cmdstan
+        from ..adapters import UnfinishedError, from_cmdstan
 
-        return from_cmdstan(list(files))
+        try:
+            return from_cmdstan(list(files))
+        except UnfinishedError as error:
+            raise ValueError(
+                f"{error.problem}; steinax watch reads a run that is going on."
+            ) from None
 
 
 def is_zarr(path: Path) -> bool:
     """Return whether a folder is a zarr store."""
     return any((path / name).exists() for name in ZARR)
+
+
+def is_unwritten(path: Path) -> bool:
+    """Return whether a folder holds no zarr store and no CSV file, or only empty ones."""
+    return (
+        path.is_dir()
+        and not is_zarr(path)
+        and not any(path.glob("*.csv.gz"))
+        and not any(file.stat().st_size for file in path.glob("*.csv"))
+    )
 
 
 def _kind(path: Path) -> str:
@@ -67,7 +90,9 @@ def _kind(path: Path) -> str:
         return _kind_of_folder(path)
     if not path.exists():
         if glob.has_magic(str(path)):  # not expanded, as on Windows
-            return CMDSTAN
+            if glob.glob(str(path)):
+                return CMDSTAN
+            raise FileNotFoundError(f"no file matches {path}: check the folder and the pattern.")
         raise FileNotFoundError(f"there is no file {path}: check the path.")
     start = _start(path)
     if start == HDF5:
@@ -77,6 +102,8 @@ def _kind(path: Path) -> str:
             f"{path} has the old netCDF format, version 3, which has no groups: save it again from "
             'ArviZ, by data.to_netcdf(path, engine="h5netcdf").'
         )
+    if start.startswith(GZIP):
+        raise ValueError(f"{path} is compressed: unpack it first (gunzip {path}).")
     if start.startswith(ZIP):
         return "zarr"
     if start.startswith(STAN):
@@ -92,6 +119,8 @@ def _kind_of_folder(path: Path) -> str:
         return "zarr"
     if any(_start(file).startswith(STAN) for file in path.glob("*.csv")):
         return CMDSTAN
+    if any(path.glob("*.csv.gz")):
+        raise ValueError(f"the files in {path} are compressed: unpack them first (gunzip).")
     raise ValueError(
         f"the folder {path} is not a zarr store and holds no CSV files of CmdStan: name the file itself, or "
         "the folder that CmdStan wrote to."

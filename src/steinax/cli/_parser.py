@@ -93,6 +93,18 @@ def _output(name: str, endings: Sequence[str]) -> str:
     return name
 
 
+def _probability(text: str) -> float:
+    """Parse a number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no number: give one such as 0.95") from None
+    if 0 < value < 1:
+        return value
+    better = f"{value / 100:g}" if 1 < value < 100 else "a number between them, such as 0.95"
+    raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1: give {better}")
+
+
 def add_variables(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the option that selects variables."""
     parser.add_argument(
@@ -183,7 +195,7 @@ def _summary(commands: Any) -> None:
     add_variables(parser, "only this variable; can be repeated")
     parser.add_argument(
         "--ci-prob",
-        type=float,
+        type=_probability,
         metavar="P",
         help="the posterior probability of the interval lb to ub; that of ArviZ by default",
     )
@@ -249,7 +261,7 @@ def _watch(commands: Any) -> None:
         sampling with save_latent_dynamics=True and sig_figs=16, or the zarr store of
         nutpie. All means are estimated again as draws arrive. The command ends, with exit
         code 0, once every 95% interval is within the tolerance; the sampler itself is
-        not stopped.
+        not stopped. A folder without files is waited for, a minute or --seconds.
         """
     examples = [
         "watch output --tolerance 0.01",
