@@ -4,6 +4,7 @@ import gzip
 import warnings
 from pathlib import Path
 
+import arviz_stats
 import numpy as np
 import pytest
 
@@ -93,7 +94,7 @@ def test_variables_are_what_arviz_reads(run: Run, sample: sx.Sample) -> None:
     for name in sample.variables.names:
         np.testing.assert_array_equal(sample.variables[name].values, expected[name].values)
     with pytest.raises(
-        ValueError, match=r"4 files hold no scores: .*eight-diagnostic_1.csv lies besid"
+        ValueError, match=r"4 files hold no scores: .*eight-diagnostic_1.csv is next to"
     ):
         sx.from_cmdstan(fit)
     for path in run.folder.glob("*diagnostic*"):
@@ -294,7 +295,7 @@ REFUSED: dict[str, tuple[Change, Change, str]] = {
     "garbage": (
         str,
         damaged(60, lambda row: f"{row}\ndisk error"),
-        r"line 106 of .*_1.csv is no row of its table: 'disk error'. The file is damaged: copy it",
+        r"line 106 of .*_1.csv is not a row of its table: 'disk error'. The file is damaged: copy it",
     ),
     "garbage in a number": (str, damaged(60, lambda row: f"{row}x"), r"line 105 of .*is damaged"),
     "empty": (str, lambda text: "", "eight-diagnostic_1.csv is empty: .*Run this chain again"),
@@ -342,10 +343,10 @@ def test_a_chain_without_diagnostics_is_refused(run: Run) -> None:
 def test_the_other_table_of_a_chain_is_looked_for_before_sampling_again(run: Run) -> None:
     run.write()
     own = [run.folder / f"eight{kind}_1.csv" for kind in ("", "-diagnostic")]
-    beside = r"eight-diagnostic_2.csv lies beside .*eight_2.csv .*Name such files as well"
+    beside = r"eight-diagnostic_2.csv is next to .*eight_2.csv .*Name such files as well"
     with pytest.raises(ValueError, match=f"eight_2.csv is without its diagnostic file.*{beside}"):
         sx.from_cmdstan([*own, run.folder / "eight_2.csv"])
-    with pytest.raises(ValueError, match=r"no file of draws.*eight_3.csv lies beside"):
+    with pytest.raises(ValueError, match=r"no file of draws.*eight_3.csv is next to"):
         sx.from_cmdstan([*own, run.folder / "eight-diagnostic_3.csv"])
 
 
@@ -411,9 +412,12 @@ def test_log_likelihoods_go_to_their_own_group(run: Run, sample: sx.Sample) -> N
     assert estimate.names[1] == "log_likelihood/theta[0]"
     tree = sx.to_arviz(found)
     assert list(tree["log_likelihood"].data_vars) == ["theta"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theta is no log likelihood
+        assert arviz_stats.loo(tree).n_data_points == 8
     assert "theta_dim_0" not in tree["posterior"].coords
     with pytest.raises(
-        ValueError, match=r"log_likelihood='log_lik' is no variable.*there are mu, tau"
+        ValueError, match=r"log_likelihood='log_lik' is not a variable.*there are mu, tau"
     ):
         sx.from_cmdstan(run.folder, log_likelihood="log_lik")
 

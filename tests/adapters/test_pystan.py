@@ -99,6 +99,15 @@ def test_axes_have_names_and_labels() -> None:
         assert part.variables["w"].dims == ("chain", "draw", "part")
 
 
+def test_log_likelihoods_go_to_their_own_group(sample: sx.Sample) -> None:
+    """The simplex w stands for log_lik: any variable can be moved."""
+    found = sx.from_pystan(model_stan.pystan_fit(), log_likelihood=["w"])
+    assert found.variables is not None and sample.variables is not None
+    assert found.names == NAMES and found.variables.names == ("beta", "tau", "L")
+    moved = found.variables["log_likelihood/w"].values
+    np.testing.assert_array_equal(moved, sample.variables["w"].values)
+
+
 def test_divergences_are_kept() -> None:
     settings = {"num_samples": 50, "num_warmup": 0, "stepsize": 2.5, "num_chains": 2}
     fit = model_stan.pystan_fit(**settings)

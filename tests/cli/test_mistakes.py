@@ -36,7 +36,7 @@ USAGE = {
     "summary draws.nc --quick": "unrecognized arguments",
     "summary draws.nc --ci-prob 95": "--ci-prob: 95 is not between 0 and 1: give 0.95",
     "summary draws.nc --ci-prob 0": "--ci-prob: 0 is not between 0 and 1: give a number",
-    "summary draws.nc --ci-prob 95%": "--ci-prob: 95% is no number: give one such as 0.95",
+    "summary draws.nc --ci-prob 95%": "--ci-prob: 95% is not a number: give one such as 0.95",
     "summary draws.nc --audit maybe": "invalid choice",
     "convert draws.nc": "required: OUT",
     "completion fish": "invalid choice",

@@ -143,8 +143,9 @@ class CsvTable:
     def _damaged(self, row: bytes) -> ValueError:
         """Name the line of a row that is not one of numbers, with others after it."""
         line = self.path.read_bytes().splitlines().index(row) + 1
+        start = row[:SHOWN].decode(errors="replace")
         return ValueError(
-            f"line {line} of {self.path} is no row of its table: {row[:SHOWN].decode(errors='replace')!r}. "
+            f"line {line} of {self.path} is not a row of its table: {start!r}. "
             "The file is damaged: copy it again from where CmdStan wrote it, or leave this chain out by "
             "naming the files of the others."
         )
@@ -528,14 +529,14 @@ def _remedy(table: CsvTable, given: Sequence[CsvTable]) -> str:
 
 
 def _elsewhere(table: CsvTable, given: Sequence[CsvTable]) -> str:
-    """Say where the other table of a chain is: in a file beside, or replaced by a copy; "" if unknown."""
+    """Say where the other table of a chain is: in another file, or replaced by a copy; "" if unknown."""
     known, folder = {one.path.resolve() for one in given}, table.path.parent
     for path in sorted(folder.glob("*.csv")):
         with suppress(ValueError, OSError):  # other files may be anything
             others = read_tables(path) if path.resolve() not in known else []
             if any(o.columns != table.columns and _are_of_one_chain(o, table) for o in others):
                 return (
-                    f"{path} lies beside {table.path} and is of the same chain. Name such files as well, or "
+                    f"{path} is next to {table.path} and of the same chain. Name such files as well, or "
                     "their folder."
                 )
     kept = {(one.columns, one.rows): one.path for one in given}

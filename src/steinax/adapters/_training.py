@@ -67,8 +67,8 @@ def with_log_likelihood(parts: Parts, names: str | Sequence[str]) -> Parts:
     for name in names:
         if name not in held:
             raise ValueError(
-                f"log_likelihood={name!r} is no variable of the draws: there are {listed(held) or 'none'}. "
-                "Name the quantity that holds the log likelihood of each observation."
+                f"log_likelihood={name!r} is not a variable of the draws: there are {listed(held) or 'none'}"
+                ". Name the quantity that holds the log likelihood of each observation."
             )
     others = [name for name in held if name not in names]
     groups = {"posterior": posterior[others], "log_likelihood": posterior[names]}

@@ -98,7 +98,7 @@ def _probability(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no number: give one such as 0.95") from None
+        raise argparse.ArgumentTypeError(f"{text} is not a number: give one such as 0.95") from None
     if 0 < value < 1:
         return value
     better = f"{value / 100:g}" if 1 < value < 100 else "a number between them, such as 0.95"
