@@ -436,6 +436,7 @@ class RealDraws(AbstractDraws):
         x, score, self.straightened = straightened(sample, training)
         whiten, weights = spread_of(sample)
         seen = x if weights is None else x[: sample.size]
+        coordinates = standardise(seen, whiten, weights, score[: len(seen)])
         order = self._order(f, stacked_weights(sample, training), folds, sample.dim)
         x, score = x[order], score[order]
         # the original coordinates, each of variance 1
@@ -443,7 +444,7 @@ class RealDraws(AbstractDraws):
         self.scaled = self.frame(x, score)
         # a straightened funnel mixes the columns
         self.vectors = () if self.straightened else vectors_of(sample.names, MEMBERS)
-        self.x, self.score = standardise(seen, whiten, weights)(x, score)
+        self.x, self.score = coordinates(x, score)
         self.median = float(MedianHeuristic()(self.x)) or 1.0  # 1 if most draws are equal
         self._columns: dict[str, np.ndarray] = {}
         self._kernels: dict[tuple[str, float | None], tuple[np.ndarray, float]] = {}

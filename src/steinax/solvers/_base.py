@@ -319,7 +319,8 @@ def _coordinates(
         whiten, weights = spread_of(sample)
         if family.keeps_coordinates:  # scale each coordinate by itself
             whiten = False
-        coordinates = standardised_by(x if weights is None else x[: sample.size], whiten, weights)
+        seen = slice(None if weights is None else sample.size)
+        coordinates = standardised_by(x[seen], whiten, weights, score[seen])
     else:
         coordinates = AffineMap(*sample.space.coordinates(x))
     return *coordinates(x, score), coordinates
