@@ -740,6 +740,38 @@ STOPPING = (
     ),
 )
 
+CMDSTAN = "adapters/test_cmdstan.py"
+FILES = (
+    _mutant(
+        "an empty file of CmdStan is left out, with its chain",
+        "adapters/_cmdstan.py",
+        "if not path.stat().st_size:",
+        "if False:",
+        f"{CMDSTAN}::test_what_is_no_whole_run_is_refused[empty]",
+    ),
+    _mutant(
+        "a damaged line ends a chain of CmdStan",
+        "adapters/_cmdstan.py",
+        "if not all(whole) and any(whole[whole.index(False) :]):",
+        "if False:",
+        f"{CMDSTAN}::test_what_is_no_whole_run_is_refused[garbage]",
+    ),
+    _mutant(
+        "a parameter that is not a number is averaged",
+        "adapters/_cmdstan.py",
+        "_expect_finite(diagnostics, matched)\n    parts",
+        "parts",
+        f"{CMDSTAN}::test_parameters_are_finite_and_generated_quantities_may_not_be",
+    ),
+    _mutant(
+        "a folder without files is not waited for",
+        "stopping.py",
+        "while _is_unwritten(source) and",
+        "while False and",
+        "cli/test_watch.py::test_a_folder_without_files_is_waited_for",
+    ),
+)
+
 MUTANTS = (
     *ERROR_BARS,
     *GATE,
@@ -750,4 +782,5 @@ MUTANTS = (
     *AUDIT_GUARDS,
     *FUNCTIONS,
     *STOPPING,
+    *FILES,
 )
