@@ -646,8 +646,8 @@ AUDIT_GUARDS = (
     _mutant(
         "chains may not have a single draw in common",
         "auditing/_audit.py",
-        "if fraction[low, high] > SHARED else None",
-        "if fraction[low, high] > 0 else None",
+        "if fraction[low, high] <= SHARED:",
+        "if fraction[low, high] <= 0:",
         f"{GUARDS}::TestCopies::test_of_a_few_draws_pass",
     ),
     _mutant(

@@ -16,8 +16,6 @@ from ._types import AnyArray, PyTree
 
 TINY = 8 * float(np.finfo(np.float64).eps)
 RAISED = 1000 * TINY  # if that is too little
-ROUNDING = 1e-14  # relative error of a constant's average
-LEAST_ERROR = 1e-300  # a smaller error is the rounding of an average of zeros
 
 
 def namespace(*arrays: object) -> Any:
@@ -30,15 +28,6 @@ def namespace(*arrays: object) -> Any:
         if not isinstance(array, np.ndarray) and hasattr(array, "__array_namespace__"):
             return array.__array_namespace__()  # type: ignore[attr-defined]
     return np
-
-
-def only_rounding(error: AnyArray | float, value: AnyArray | float) -> Any:
-    """Return whether the standard error of an average is that of rounding, so that all draws are equal.
-
-    >>> only_rounding(9e-16, 1.0), only_rounding(0.0, 0.0), only_rounding(1e-9, 1.0)
-    (True, True, False)
-    """
-    return error <= ROUNDING * abs(value) + LEAST_ERROR
 
 
 def cholesky(matrix: AnyArray) -> AnyArray:

@@ -15,8 +15,6 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from ._numerics import LEAST_ERROR, only_rounding
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -248,6 +246,19 @@ def count(number: float) -> str:
     if not number >= MANY:
         return str(int(number)) if np.isfinite(number) else str(number)
     return BEYOND if number > PERFECT else f"{number:.1e}".replace("+0", "")
+
+
+ROUNDING = 1e-14  # relative error of a constant's average
+LEAST_ERROR = 1e-300  # a smaller error is the rounding of an average of zeros
+
+
+def only_rounding(error: Any, value: Any) -> Any:
+    """Return whether the standard error of an average is that of rounding, so that all draws are equal.
+
+    >>> only_rounding(9e-16, 1.0), only_rounding(0.0, 0.0), only_rounding(1e-9, 1.0)
+    (True, True, False)
+    """
+    return error <= ROUNDING * abs(value) + LEAST_ERROR
 
 
 def beside_plain(

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from ._numerics import few_threads, precision, to_numpy
+from ._require import usage
 from ._serialise import from_bytes, to_bytes
 from ._show import describe, progress
 from ._types import AnyArray, Key, PyTree
@@ -95,6 +96,8 @@ class ControlVariate(eqx.Module):
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "ControlVariate":
         """Read a control variate written by `save`. Nothing in the file is executed."""
+        if not Path(path).exists():
+            raise FileNotFoundError(f"there is no file {path}: check the path.")
         loaded = from_bytes(Path(path).read_bytes())
         if not isinstance(loaded, ControlVariate):
             raise ValueError(f"{path} holds a {type(loaded).__name__}, not a control variate.")
@@ -106,6 +109,7 @@ class ControlVariate(eqx.Module):
         return f"ControlVariate({describe(self.family)}, {count}, {self.note})"
 
 
+@usage("Give fit(f, sample, family), with a family such as Polynomial(2).")
 def fit(
     f: IntegrandSpec | Integrands,
     sample: Sample,

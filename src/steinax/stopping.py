@@ -11,8 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ._numerics import only_rounding
-from ._show import count, counted, progress, some_of, worth_text
+from ._show import count, counted, only_rounding, progress, some_of, worth_text
 from .adapters import NoDrawsError, cmdstan_length, from_cmdstan, from_nutpie, nutpie_length
 from .auditing import RHAT, AuditMode
 from .chains import chain_statistics

@@ -34,6 +34,14 @@ def test_duplicate_chains() -> None:
     assert "chains 1 and 3 are the same" in finding.message
 
 
+def test_rounded_draws_coincide_by_chance() -> None:
+    """Every draw to a whole number has many like it in its own chain, and in the others."""
+    assert "duplicate" not in [one.kind for one in sx.audit(sx.Sample(np.round(X), -X)).problems]
+    draws = np.round(X)
+    draws[3] = draws[1]
+    assert "chains 1 and 3 are the same" in _finding(draws, "duplicate").message
+
+
 def test_stuck_chain() -> None:
     draws = X.copy()
     draws[2] = draws[2, :1]

@@ -123,9 +123,9 @@ class TestEventsWithOneOutcome:
         assert np.isfinite(found.mcse[2:]).all()
         assert found.reason is not None
         assert found.reason.startswith(
-            "never, always: the same on every draw, 0 or 1. The probability"
+            "all draws of never, always are equal, 0 or 1. If it is an event, its probability"
         )
-        assert "no standard error: never, always" in " ".join(repr(found).split())
+        assert "no standard error: all draws of never, always" in " ".join(repr(found).split())
 
     def test_other_constants_have_none_to_report(self) -> None:
         found = sx.estimate(lambda x: 2.0 + 0 * x[0], sx.Sample(self.X, -self.X))

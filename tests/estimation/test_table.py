@@ -53,6 +53,21 @@ def test_chains_that_differ_are_named() -> None:
     assert "chains differ" not in repr(sx.estimate("x", good, sx.Polynomial(1)))
 
 
+def test_constants_in_float32_have_no_error_and_no_gain() -> None:
+    """Their plain error is that of rounding, and so is what scores in float32 could shift."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, 100, 1)).astype(np.float32)
+    corr = (1 + 1e-7 * np.round(rng.normal(size=(4, 100)))).astype(np.float32)
+    variables = {"two": np.full((4, 100), 2.5, np.float32), "corr": corr}
+    sample = sx.from_arrays(x, -x, variables=variables)
+    found = sx.estimate(["two", "corr"], sample)
+    np.testing.assert_allclose(found.mcse, 0, atol=1e-14)
+    np.testing.assert_allclose(found.worth, 1)
+    table = sx.summary(sample)
+    assert (table["mcse_mean"] == 0).all() and (table["sd"] == 0).all()
+    assert [line.split()[1] for line in str(table).splitlines()[2:4]] == ["2.5", "1"]
+
+
 def test_the_error_is_not_below_what_scores_in_float32_can_shift() -> None:
     """A Gaussian, whose mean is exact; its scores are those of float32 and off by a constant 1e-6."""
     x = np.random.default_rng(0).normal(size=(4, 250, 1)).astype(np.float32)

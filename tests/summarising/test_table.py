@@ -170,7 +170,7 @@ def test_constants_counts_and_what_is_no_number_are_shown_as_arviz_shows_them() 
     assert table.loc["theta[Choate]", "worth"] > 1e9
     assert table.loc["count", "mean"] == theirs.loc["count", "mean"]  # nothing to gain from scores
     assert table.loc["count", "sd"] == theirs.loc["count", "sd"]
-    assert "3 of 9 are constant or not finite" in table.attrs["steinax"]
+    assert "3 rows of 9: constant or not finite" in table.attrs["steinax"]
 
 
 def test_labels_are_selected_as_in_arviz() -> None:

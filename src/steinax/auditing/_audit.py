@@ -37,6 +37,7 @@ STILL = 0.01  # a chain with less of the pooled standard deviation in every dime
 DIVERGING = 0.1  # fraction of divergent draws above which they are fatal
 RHAT = 1.1
 SHARED = 0.1  # fraction of a chain's draws that another chain may contain too
+UNLIKE = 0.9  # least fraction of a chain's draws that differ, unless they are rounded
 # Draws nearer than this fraction of the size of a column are equal, in float64 and float32.
 SAME, SAME_SINGLE = 1e-8, 1e-6
 CHANCE = 0.01  # fraction of a chain's draws that may be near draws of another by chance
@@ -338,9 +339,17 @@ def _shared(sample: Sample) -> tuple[int, int, float] | None:
         np.add.at(shared, (chain[:-step][copied], chain[step:][copied]), 1)
     fraction = (shared + shared.T) / sample.length
     low, high = sorted(map(int, np.unravel_index(fraction.argmax(), fraction.shape)))
-    return (
-        (low, high, min(float(fraction[low, high]), 1.0)) if fraction[low, high] > SHARED else None
-    )
+    if fraction[low, high] <= SHARED:
+        return None
+    if _is_coarse(sample.draws[low]):  # draws that are rounded coincide by chance
+        return _same(sample)
+    return low, high, min(float(fraction[low, high]), 1.0)
+
+
+def _is_coarse(draws: AnyArray) -> bool:
+    """Return whether a chain, (draw, dim), often comes back to a draw that it has left."""
+    moved = np.append(True, (draws[1:] != draws[:-1]).any(axis=1))
+    return len({draw.tobytes() for draw in draws[moved]}) < UNLIKE * int(moved.sum())
 
 
 def _closeness(x: Points, sample: Sample) -> AnyArray:

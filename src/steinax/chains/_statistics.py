@@ -373,9 +373,9 @@ def t_quantile(level: float, freedom: AnyArray) -> np.ndarray:
     """
     from scipy.special import stdtrit
 
-    if not 0 < level < 1:
+    if np.ndim(level) or not 0 < level < 1:
         raise ValueError(
-            f"level {level}: give the probability that an interval covers, such as 0.95."
+            f"level {level}: give the probability that an interval covers, one number such as 0.95."
         )
     return np.asarray(stdtrit(freedom, (1 + level) / 2))
 

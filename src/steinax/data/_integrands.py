@@ -437,7 +437,8 @@ def _columns_of(
     return blocks
 
 
-CONSTANT = 1e-13  # range over size below which a number is constant but for rounding errors
+# Range over size below which a number is constant but for rounding errors, in float64 and if all are float32.
+CONSTANT, CONSTANT_SINGLE = 1e-13, 1e-6
 
 
 def without_rounding(values: np.ndarray) -> np.ndarray:
@@ -449,7 +450,11 @@ def without_rounding(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind != "f" or 0 in values.shape:
         return values
     with np.errstate(invalid="ignore"):  # infinite values are refused later
-        still = np.ptp(values, axis=(0, 1)) <= CONSTANT * np.abs(values[0, 0])
+        spread, size = np.ptp(values, axis=(0, 1)), np.abs(values[0, 0])
+        still = spread <= CONSTANT * size
+        nearly = spread <= CONSTANT_SINGLE * size
+        if (nearly & ~still).any():
+            still |= nearly & (values == values.astype(np.float32)).all(axis=(0, 1))
     return np.where(still, values[0, 0], values) if still.any() else values
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._numerics import few_threads, precision
-from .._show import describe, progress
+from .._show import describe, only_rounding, progress
 from .._types import AnyArray, Key, Values
 from ..auditing import AuditMode, AuditReport, Finding, Means, act_on, audited, critical
 from ..chains import (
@@ -679,5 +679,6 @@ def _at_least_float32(estimate: Estimate) -> Estimate:
     """
     sd = np.asarray(estimate.plain_mcse) * np.sqrt(estimate.plain_ess)
     least = SINGLE * sd + np.finfo(np.float32).eps * np.abs(estimate.plain_value)
-    mcse = np.maximum(estimate.mcse, np.nan_to_num(least, nan=0.0))
+    is_constant = only_rounding(np.asarray(estimate.plain_mcse), np.asarray(estimate.plain_value))
+    mcse = np.maximum(estimate.mcse, np.where(is_constant, 0.0, np.nan_to_num(least, nan=0.0)))
     return replace(estimate, mcse=mcse, worth=(estimate.plain_mcse / mcse) ** 2)

@@ -593,7 +593,7 @@ def from_statistics(
     if events.any() and np.any(alike := events & one_outcome(plain.mean, plain.mcse)):
         which = listed([name for name, one in zip(names, alike, strict=True) if one])
         unknown = (
-            f"{which}: the same on every draw, 0 or 1. The probability of such an event may differ from "
+            f"all draws of {which} are equal, 0 or 1. If it is an event, its probability may differ from "
             "that by up to 3 / the number of effective draws"
         )
         reason = unknown if reason is None else f"{reason}; {unknown}"

@@ -1,7 +1,7 @@
 """Splits of the draws: cross-fitting, holding out and in-sample fits, and cross-validation."""
 
 import abc
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import ClassVar
@@ -293,6 +293,10 @@ def cross_validate(
     >>> found.penalty
     Ridge(1e-08)
     """
+    if isinstance(families, Mapping):
+        raise TypeError(
+            "cross_validate: give the families as a list, [Polynomial(1), Polynomial(2)]."
+        )
     several = (families,) if isinstance(families, AbstractFamily) else tuple(families)
     tried = (penalties,) if isinstance(penalties, AbstractPenalty) else tuple(penalties or (None,))
     if not several:

@@ -199,7 +199,7 @@ def adam() -> Optimiser:
     """Adam with clipped gradients, at a learning rate of 1."""
     import optax
 
-    def clip(updates: PyTree, state: optax.EmptyState, params: PyTree = None) -> tuple:
+    def clip(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         # a factor, unlike the quotient of `optax.clip_by_global_norm`, is not stored as another gradient
         factor = jnp.minimum(1.0, CLIPPED / optax.tree.norm(updates))
         return jax.tree.map(lambda update: factor * update, updates), state

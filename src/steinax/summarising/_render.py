@@ -75,6 +75,8 @@ def _by_error(number: float, error: float, digits: int | str) -> str:
         return str(number)
     if not np.isfinite(error):
         return _rounded(number, digits)
+    if error == 0:  # a constant
+        return _general(number)
     places = get_decimal_places_from_se(error)
     if places < 0:
         return f"{number:.2e}"

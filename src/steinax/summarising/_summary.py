@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 
 from .._numerics import few_threads
-from .._show import PERFECT, some_of, worth_text
+from .._show import PERFECT, counted, some_of, worth_text
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
 from ..chains import chain_statistics
@@ -437,6 +437,7 @@ def summary(
     names = tuple(name for each in dataset for name in labels(str(each), dataset[each]))
     training = _on_training(sample, chosen, len(names))
     wanted = Integrands(_values(dataset), names, training)
+    _settle_constants(table, wanted.values)
     with few_threads(sample):
         better = controlled(wanted, _plain(table, ci_prob), sample, family, audit)
     columns = _columns(table, better)
@@ -445,6 +446,19 @@ def summary(
     whole.attrs["steinax"] = _note(names, columns, better) + note
     whole.attrs[VERIFIED] = int(better.audit is None or better.audit.verified)
     return output(whole, [name for name in columns if _belongs(name, kind)], fmt, round_to)
+
+
+def _settle_constants(table: dict[str, np.ndarray], values: np.ndarray) -> None:
+    """Remove the rounding errors of averages from the rows of constants, in place."""
+    with np.errstate(invalid="ignore"):
+        constant = np.ptp(values, axis=(0, 1)) == 0
+    for column, exact in (
+        ("mean", values[0, 0]),
+        ("sd", 0.0),
+        ("mcse_mean", 0.0),
+        ("mcse_sd", 0.0),
+    ):
+        table[column] = np.where(constant & np.isfinite(table[column]), exact, table[column])
 
 
 def _values(dataset: "xarray.Dataset") -> np.ndarray:
@@ -565,8 +579,7 @@ def _note(names: tuple[str, ...], columns: dict[str, np.ndarray], better: Summar
     constant = int((~better.controlled).sum())
     if constant:
         lines.append(
-            f"{constant} of {len(worth)} {'is' if constant == 1 else 'are'} constant or not finite, and "
-            "shown as ArviZ shows them."
+            f"{counted(constant, 'row')} of {len(worth)}: constant or not finite, and not improved."
         )
     if better.heavy:
         lines.append(no_mean(better.heavy))
