@@ -266,7 +266,7 @@ class AffineMap(eqx.Module):
         return solve_triangular(self.scale, centred.T).T, score @ self.scale
 
 
-# The eigenvalues of one covariance relative to the other between which that from draws and scores is used.
+# The eigenvalues of the covariance from draws and scores, relative to that of the draws, for it to be used.
 AGREEING = (0.25, 4.0)
 
 
@@ -315,13 +315,14 @@ def standardise(
     # scale the columns first, so that the factor is that of the correlation matrix
     upper = xp.linalg.qr(centred / deviation)[1] / (n - 1.0) ** 0.5
     upper = upper * xp.where(xp.linalg.diagonal(upper) < 0, -1.0, 1.0)[:, None]
-    if score is not None and weights is None:
-        mean, covariance = covariance_of(centred / deviation, score * deviation)
-        half = solve_triangular(upper.T, covariance)
-        relative = xp.linalg.eigvalsh(solve_triangular(upper.T, half.T))
-        if AGREEING[0] <= relative[0] and relative[-1] <= AGREEING[1]:
-            return AffineMap(shift + mean * deviation, deviation[:, None] * cholesky(covariance))
-    return AffineMap(shift, (upper * deviation).T)
+    white = AffineMap(shift, (upper * deviation).T)
+    if score is None or weights is not None:
+        return white
+    mean, covariance = covariance_of(*white(x, score))
+    values = xp.linalg.eigvalsh(covariance)
+    if not (values[0] >= AGREEING[0] and values[-1] <= AGREEING[1]):
+        return white
+    return AffineMap(shift + white.scale @ mean, white.scale @ cholesky(covariance))
 
 
 def check_moves(sample: Sample) -> None:
