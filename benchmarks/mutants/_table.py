@@ -651,6 +651,28 @@ AUDIT_GUARDS = (
         f"{GUARDS}::TestCopies::test_of_a_few_draws_pass",
     ),
     _mutant(
+        "coordinates depend on the draws that are held out",
+        "data/_coordinates.py",
+        "    if score is None or weights is not None:",
+        "    if True:",
+        "data/test_affine.py::TestWithScores::test_held_out_draws_do_not_leak_into_estimates[False]",
+    ),
+    _mutant(
+        "polynomials with a ridge penalty have no closed form",
+        "solvers/_exact.py",
+        "        return self.gram(dim) is None and self.family.gram(self.state) is None",
+        "        return False",
+        "solvers/test_own_parts.py::"
+        "test_polynomials_with_a_sum_of_squares_have_the_closed_form_of_their_kernel[penalty0]",
+    ),
+    _mutant(
+        "elements of Stan's arrays have each other's names",
+        "adapters/_stan_names.py",
+        "    orders = (matrices, by_member)",
+        "    orders = (matrices, by_column)",
+        "adapters/test_cmdstan.py::test_arrays_of_vectors_have_their_own_names",
+    ),
+    _mutant(
         "finite differences are not compared",
         "auditing/_audit.py",
         "compared = [] if log_density is None else _compare(sample, log_density)",

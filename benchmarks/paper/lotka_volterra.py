@@ -14,8 +14,8 @@ from ._lotka_volterra_chains import CHAINS, sampled
 from ._methods import NETWORK, PILOTS, PLAIN, Draws, Setting, measure_method
 
 THIN = 4  # one draw of these is used
-SIZES = {"short": (200,), "long": (100, 200, 500, 1000, 2000)}
-LENGTHS = {"short": 800, "long": 24_000}  # draws of each chain
+SIZES = {"short": (100,), "long": (100, 200, 500, 1000, 2000)}
+LENGTHS = {"short": 400, "long": 24_000}  # draws of each chain
 LARGEST_OF_NETWORKS = 1000  # beyond, networks would take longer than all else
 
 

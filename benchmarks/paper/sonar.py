@@ -11,7 +11,7 @@ STUDY = Study(
     "sonar",
     sonar,
     sizes=((100, 200, 500, 1000), (200,)),
-    length=(5500, 400),
+    length=(5500, 200),
     warm_up=(300, 100),
     pilots=lambda method: 500,
 )

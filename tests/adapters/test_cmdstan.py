@@ -254,6 +254,18 @@ def test_matrices_tuples_and_complex_numbers(run: Run, sample: sx.Sample) -> Non
     np.testing.assert_array_equal(matrix[..., 0, 1], sample.draws[..., 4])
 
 
+def test_arrays_of_vectors_have_their_own_names(run: Run, sample: sx.Sample) -> None:
+    """Stan names unconstrained elements column by column; their values are member by member."""
+    stan = ("b.1.1", "b.2.1", "b.1.2", "b.2.2")
+    free = {f"theta_tilde.{i + 1}": name for i, name in enumerate(stan)}
+    every = {p + old: p + name for p in ("", "p_", "g_") for old, name in free.items()}
+    members = {f"theta_tilde.{i + 1}": stan[j] for i, j in enumerate((0, 2, 1, 3))}
+    found = sx.from_cmdstan(run.write(columns(members), columns(every)))
+    assert found.names == ("b[0, 0]", "b[0, 1]", "b[1, 0]", "b[1, 1]")
+    assert found.variables is not None
+    np.testing.assert_array_equal(found.variables["b"].values[..., 0, 1], sample.draws[..., 3])
+
+
 def test_without_draws_there_are_only_unconstrained_columns(files: Path, sample: sx.Sample) -> None:
     with pytest.warns(UserWarning, match=r"only diagnostic files.*give the files of draws"):
         found = sx.from_cmdstan(f"{files}/eight-diagnostic_*.csv")

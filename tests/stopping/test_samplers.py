@@ -41,7 +41,10 @@ def running(tmp_path: Path) -> Iterator[Path]:
 def test_files_that_cmdstan_is_writing(running: Path) -> None:
     _wait_for_header(running)
     found = sx.until(running, ["k", "sigma_obs"], tolerance=0.05)
-    assert found.reason == "precise" and found.sample.size < 20_000
+    assert found.reason == "precise"
+    # how many draws there are at the first look depends on the machine; the run would have 400,000
+    draws = [look.draws for look in found.looks]
+    assert draws[-1] <= 2 * draws[-2] and found.sample.size == draws[-1] < 100_000
     assert found.sample.training  # the warm-up is used
     names = sorted(str(file) for file in running.glob("*.csv"))
     assert cmdstan_length(names) == 200_000

@@ -13,7 +13,7 @@ from .._numerics import cholesky, inverse_triangular, namespace, whitening
 from .._show import counted
 from .._types import AnyArray, Key, OtherPoints, Points, PyTree, Values
 from ..families import AbstractLinearFamily
-from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty, Ridge
+from ..objectives import AbstractPenalty, MeanSquare, NativeNorm, NoPenalty
 from ._base import AbstractSolver, Problem, Solution, Weights, linear_solution
 from ._regression import (
     LEVERAGE,
@@ -54,11 +54,11 @@ class Term(eqx.Module):
         """Whether the coefficients have a penalty, so that the term is the span of a kernel."""
         return not isinstance(self.penalty, (NoPenalty, MeanSquare))
 
-    @property
-    def has_own_norm(self) -> bool:
+    def has_own_norm(self, dim: int) -> bool:
         """Whether the penalty is the family's norm, whose kernel often has a closed form."""
-        is_identity = isinstance(self.penalty, Ridge) and self.family.gram(self.state) is None
-        return is_identity or isinstance(self.penalty, NativeNorm)
+        if isinstance(self.penalty, NativeNorm):
+            return True
+        return self.gram(dim) is None and self.family.gram(self.state) is None
 
     def size(self, dim: int) -> int:
         """The number of coefficients."""
@@ -75,7 +75,7 @@ class Term(eqx.Module):
 
     def kernel(self, x: Points, score_x: Points, y: OtherPoints, score_y: OtherPoints) -> AnyArray:
         r"""The kernel $\psi(x)^\top \Omega^{-1} \psi(y) / m \lambda$ of a penalised term."""
-        if self.has_own_norm:
+        if self.has_own_norm(x.shape[1]):
             gram = self.family.cross_gram(self.state, x, score_x, y, score_y)
         else:
             features = self.family.feature_matrix(self.state, x, score_x)
@@ -84,7 +84,7 @@ class Term(eqx.Module):
 
     def from_dual(self, x: Points, score: Points, dual: Values) -> AnyArray:
         """The coefficients of a combination of the kernel's translates."""
-        if self.has_own_norm:
+        if self.has_own_norm(x.shape[1]):
             return self.family.from_dual(self.state, x, score, dual) / self.weight
         return self._divide(self.family.adjoint(self.state, x, score, dual), x) / self.weight
 
