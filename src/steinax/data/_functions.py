@@ -220,7 +220,7 @@ def refuse_graph(label: str, value: object) -> None:
 def _symbolic(label: str) -> TypeError:
     return TypeError(
         f"the function for {label!r} uses PyTensor, whose functions, such as pm.math.exp and pm.Normal.dist, "
-        "make graphs and no numbers: use jax.numpy for pm.math, and scipy.stats for pm.Normal.dist."
+        "build graphs, not numbers: use jax.numpy for pm.math, and scipy.stats for pm.Normal.dist."
     )
 
 
