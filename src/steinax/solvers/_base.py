@@ -320,7 +320,9 @@ def _coordinates(
         if family.keeps_coordinates:  # scale each coordinate by itself
             whiten = False
         seen = slice(None if weights is None else sample.size)
-        coordinates = standardised_by(x[seen], whiten, weights, score[seen])
+        # a parametric family spans the same functions in any coordinates, which only its penalty depends on
+        spans_all = all(getattr(term, "is_parametric", False) for term in family.terms)
+        coordinates = standardised_by(x[seen], whiten, weights, None if spans_all else score[seen])
     else:
         coordinates = AffineMap(*sample.space.coordinates(x))
     return *coordinates(x, score), coordinates
