@@ -42,9 +42,8 @@ def test_files_that_cmdstan_is_writing(running: Path) -> None:
     _wait_for_header(running)
     found = sx.until(running, ["k", "sigma_obs"], tolerance=0.05)
     assert found.reason == "precise"
-    # how many draws there are at the first look depends on the machine; the run would have 400,000
-    draws = [look.draws for look in found.looks]
-    assert draws[-1] <= 2 * draws[-2] and found.sample.size == draws[-1] < 100_000
+    # all draws so far are used: how many CmdStan writes meanwhile depends on the machine
+    assert found.sample.size < 100_000  # of 400,000
     assert found.sample.training  # the warm-up is used
     names = sorted(str(file) for file in running.glob("*.csv"))
     assert cmdstan_length(names) == 200_000
