@@ -494,11 +494,13 @@ def _widths(t: np.ndarray, s: np.ndarray, rate: float) -> tuple[float, np.ndarra
 
 
 def spread_of(sample: Sample) -> tuple[bool | None, AnyArray | None]:
-    """Decide whether to whiten, and the weights, (n,), to standardise with; None if unweighted.
+    """Decide whether to whiten, and the weights, (n,), to standardise with; None if they are equal.
 
     Weights equivalent to a handful of draws estimate the spread worse than the unweighted draws do.
     """
-    if sample.weights is None or kish_size(sample.weights) < DRAWS_PER_DIM:
+    if sample.weights is None or np.ptp(sample.weights) == 0:
+        return None, None
+    if kish_size(sample.weights) < DRAWS_PER_DIM:
         return None, None
     whiten = kish_size(sample.weights) >= DRAWS_PER_DIM * sample.dim
     return whiten, sample.weights.ravel().astype(np.float64)

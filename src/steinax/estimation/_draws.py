@@ -436,7 +436,9 @@ class RealDraws(AbstractDraws):
         x, score, self.straightened = straightened(sample, training)
         whiten, weights = spread_of(sample)
         seen = x if weights is None else x[: sample.size]
-        coordinates = standardise(seen, whiten, weights, score[: len(seen)])
+        # without kernels of all coordinates, only penalties of polynomials depend on these
+        given = score[: len(seen)] if x.shape[1] < DIMENSIONS else None
+        coordinates = standardise(seen, whiten, weights, given)
         order = self._order(f, stacked_weights(sample, training), folds, sample.dim)
         x, score = x[order], score[order]
         # the original coordinates, each of variance 1
