@@ -80,7 +80,6 @@ MISTAKES = {
     "est.derived(lambda m: m.mu)": "write m['mu']",
     "float(est)": "float(estimate['x[0]'])",
     "new.lppd(sample)": "the data are of type Sample: give the observed numbers",
-    'sx.fit("x", sample)': "Give fit(f, sample, family)",
     "est.interval([0.5, 0.9])": "one number such as 0.95",
     'sx.ControlVariate.load("absent")': "there is no file absent: check the path",
     'sx.cross_validate("x", sample, {"a": sx.Polynomial(1)})': "give the families as a list",

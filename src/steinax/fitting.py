@@ -12,7 +12,6 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from ._numerics import few_threads, precision, to_numpy
-from ._require import usage
 from ._serialise import from_bytes, to_bytes
 from ._show import describe, progress
 from ._types import AnyArray, Key, PyTree
@@ -109,7 +108,6 @@ class ControlVariate(eqx.Module):
         return f"ControlVariate({describe(self.family)}, {count}, {self.note})"
 
 
-@usage("Give fit(f, sample, family), with a family such as Polynomial(2).")
 def fit(
     f: IntegrandSpec | Integrands,
     sample: Sample,

@@ -135,4 +135,4 @@ def test_rounding_errors_do_not_make_a_constant_vary() -> None:
     one = 1.0 + np.sign(x[..., 0]) * 2.0**-53
     sample = sx.from_arrays(x, -x, variables={"x": x[..., 0], "one": one})
     note = summary(sample).attrs["steinax"]
-    assert "one" not in note.split() and "1 of 2 is constant" in note
+    assert "one" not in note.split() and "1 row of 2: constant" in note

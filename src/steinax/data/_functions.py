@@ -206,14 +206,9 @@ class DrawFunction:
         return ", ".join(f"{name} of shape {values.shape[1:]}" for name, values in given.items())
 
 
-def is_graph(value: object) -> bool:
-    """Return whether a value is a variable of PyTensor, which stands for numbers and has none."""
-    return type(value).__module__.startswith("pytensor")
-
-
 def refuse_graph(label: str, value: object) -> None:
-    """Refuse what PyTensor's functions return."""
-    if is_graph(value):
+    """Refuse what PyTensor's functions return: variables that stand for numbers and have none."""
+    if type(value).__module__.startswith("pytensor"):
         raise _symbolic(label)
 
 

@@ -20,7 +20,7 @@ from .._show import some_of
 from .._types import AnyArray, Points, Series, Values
 from ..working import find_missing, unreadable
 from ._coordinates import kept_training, training_note, training_size
-from ._functions import Above, DrawFunction, is_graph
+from ._functions import Above, DrawFunction
 from ._jumps import Steps, curved_steps, joined, steps_above, steps_of
 from ._sample import ADAPTERS, Sample, places, reals
 from ._variables import (
@@ -507,7 +507,7 @@ def integrand_columns(
             f, IntegrandColumns(f.names, (whole,), sample.dtype, jumps=jumps), sample
         )
     for one in f.values() if isinstance(f, Mapping) else [f]:
-        if is_graph(one):
+        if type(one).__module__.startswith("pytensor"):
             raise TypeError(
                 f"{one} is a variable of a PyTensor graph: give its name, such as "
                 f"{getattr(one, 'name', None) or 'mu'!r}, or a function of the model's variables."

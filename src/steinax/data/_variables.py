@@ -150,7 +150,7 @@ class Variables:
             found = next((one for one in (name, spaced) if one in names), None)
             if found is not None:
                 position = np.unravel_index(names.index(found), array.shape[2:])
-                return read(array[..., *position])[..., None], [found]
+                return read(array[..., *position])[..., None], [name]
         raise UnknownNameError(
             f"{base!r} has no element [{index}: its elements are {some_of(labels(base, array), 5)}. "
             "Use one of these; positions count from 0."
