@@ -129,7 +129,7 @@ def name_unconstrained(
         is_same = (
             values is not None
             and values.shape[1:] == shape
-            and np.array_equal(np.stack([values[:, *place] for place in index], axis=-1), free)
+            and np.array_equal(_elements(values, index), free)
         )
         for position, place in zip(positions, index, strict=True):
             names[position] = element(variable if is_same else f"{variable}_free__", place)
@@ -161,17 +161,18 @@ def _order(
         for place in np.ndindex(*shape[:-3:-1])
     ]
     orders = (matrices, by_member)
-    # elements with bounds are monotone functions of their own columns
     ranked = _ranks(free)
-    alike = [
-        np.abs(
-            (ranked * _ranks(np.stack([values[:, *place] for place in order], axis=-1))).sum(axis=0)
-        )
-        for order in orders
-    ]
-    return max(zip((each.sum() for each in alike), orders, strict=True), key=lambda pair: pair[0])[
-        1
-    ]
+
+    def agreement(order: list[tuple[int, ...]]) -> float:
+        """Sum the rank correlations: elements with bounds are monotone functions of their own columns."""
+        return float(np.abs((ranked * _ranks(_elements(values, order))).sum(axis=0)).sum())
+
+    return max(orders, key=agreement)
+
+
+def _elements(values: np.ndarray, order: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """Put elements of a variable, (draw, ...), side by side: (draw, column)."""
+    return np.stack([values[:, *place] for place in order], axis=-1)
 
 
 def _ranks(columns: np.ndarray) -> np.ndarray:
