@@ -8,6 +8,8 @@ from ._base import (
     Products,
     Sum,
     check_potentials as check_potentials,
+    log_hyperparameters as log_hyperparameters,
+    with_hyperparameters as with_hyperparameters,
 )
 from ._kernel_families import (
     AbstractCentres,

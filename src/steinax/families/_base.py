@@ -360,3 +360,28 @@ class LinearSum(AbstractLinearFamily):
         return sum(
             term.size(term_state, dim) for term, term_state in zip(self.parts, state, strict=True)
         )
+
+
+def log_hyperparameters(family: AbstractFamily) -> PyTree:
+    """The logarithm of every (positive) hyper-parameter of a family, and None for all other leaves.
+
+    An operator's factor is not a hyper-parameter: it may be negative, and the coefficients absorb it.
+    """
+
+    def is_operator(node: PyTree) -> bool:
+        return isinstance(node, AbstractOperator)
+
+    def spec(node: PyTree) -> PyTree:
+        keep = not is_operator(node) and eqx.is_inexact_array(node)
+        return jax.tree.map(lambda _: keep, node) if is_operator(node) else keep
+
+    chosen = jax.tree.map(spec, family, is_leaf=is_operator)
+    hyper = eqx.filter(family, chosen)
+    return jax.tree.map(lambda leaf: jnp.log(jnp.asarray(leaf)), hyper)
+
+
+def with_hyperparameters(family: AbstractFamily, log_hyper: PyTree) -> AbstractFamily:
+    """Replace the hyper-parameters of a family; return it unchanged if none are given."""
+    if log_hyper is None:
+        return family
+    return eqx.combine(jax.tree.map(jnp.exp, log_hyper), family)

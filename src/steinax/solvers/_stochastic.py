@@ -1,7 +1,7 @@
 """Stochastic optimisation: optax optimisers such as Adam, and Point-SAGA on whitened coefficients."""
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -13,8 +13,15 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 
 from .._types import AnyArray, Coefficients, Key, Points, PyTree, Values
-from ..families import AbstractFamily, AbstractLinearFamily, Landmarks, LinearSum, Sum
-from ..operators import AbstractOperator
+from ..families import (
+    AbstractFamily,
+    AbstractLinearFamily,
+    Landmarks,
+    LinearSum,
+    Sum,
+    log_hyperparameters,
+    with_hyperparameters,
+)
 from ._base import (
     AbstractSolver,
     Problem,
@@ -39,31 +46,6 @@ else:
     Optimiser = Any  # optax is imported when something is trained
 
 
-def log_hyperparameters(family: AbstractFamily) -> PyTree:
-    """The logarithm of every (positive) hyper-parameter of a family, and None for all other leaves.
-
-    An operator's factor is not a hyper-parameter: it may be negative, and the coefficients absorb it.
-    """
-
-    def is_operator(node: PyTree) -> bool:
-        return isinstance(node, AbstractOperator)
-
-    def spec(node: PyTree) -> PyTree:
-        keep = not is_operator(node) and eqx.is_inexact_array(node)
-        return jax.tree.map(lambda _: keep, node) if is_operator(node) else keep
-
-    chosen = jax.tree.map(spec, family, is_leaf=is_operator)
-    hyper = eqx.filter(family, chosen)
-    return jax.tree.map(lambda leaf: jnp.log(jnp.asarray(leaf)), hyper)
-
-
-def with_hyperparameters(family: AbstractFamily, log_hyper: PyTree) -> AbstractFamily:
-    """Replace the hyper-parameters of a family; return it unchanged if none are given."""
-    if log_hyper is None:
-        return family
-    return eqx.combine(jax.tree.map(jnp.exp, log_hyper), family)
-
-
 class Plan(NamedTuple):
     """Settings that do not change during training, and are compiled in."""
 
@@ -73,12 +55,8 @@ class Plan(NamedTuple):
     epochs: int
     patience: int  # epochs without improvement on the held-out draws before training stops
     averaging: bool  # whether the second half's iterates are averaged
-    rates: tuple[
-        float, ...
-    ]  # of Adam, which decay to zero along a cosine; none if the optimiser has its own
-    hold_out: (
-        float  # the fraction of draws on which the best iterate is chosen; 0 for the last iterate
-    )
+    rates: tuple[float, ...]  # of Adam, at the start; none if the optimiser has its own
+    hold_out: float  # the fraction of draws that choose the best iterate; 0 for the last one
     record: bool  # whether the iterate of every epoch is kept
 
 
@@ -106,15 +84,12 @@ class _Loop:
     problem: Problem
     held_out: Problem
     rate: jax.Array
-    key: Key
     plan: Plan
 
-    def step(self, carry: tuple, index: jax.Array) -> tuple[tuple, None]:
-        """Update on a new random batch the iterate, the optimiser's state, and the mean of the iterates."""
-        plan, (trainable, memory, mean) = self.plan, carry
+    def step(self, carry: tuple, at: tuple[jax.Array, jax.Array]) -> tuple[tuple, None]:
+        """Update on a batch the iterate, the optimiser's state, and the mean of the iterates."""
+        plan, (trainable, memory, mean), (index, batch) = self.plan, carry, at
         total = plan.epochs * plan.steps
-        batch_key = jax.random.fold_in(self.key, index)
-        batch = jax.random.randint(batch_key, (plan.batch_size,), 0, self.problem.x.shape[0])
         gradient = jax.grad(loss)(trainable, self.problem, self.problem, batch)
         updates, memory = plan.optimiser.update(gradient, memory, trainable)
         decay = cosine(index / total) if plan.rates else 1.0
@@ -124,17 +99,17 @@ class _Loop:
             mean = jax.tree.map(lambda m, p: m + weight * (p - m), mean, trainable)
         return (trainable, memory, mean), None
 
-    def epoch(self, carry: tuple, number: jax.Array) -> tuple[tuple, tuple]:
+    def epoch(self, carry: tuple, at: tuple[jax.Array, jax.Array]) -> tuple[tuple, tuple]:
         """Take as many steps as there are batches, then compute the loss on the held-out draws."""
         stopped = carry[1].age >= self.plan.patience
-        carry = jax.lax.cond(stopped, lambda c, _: c, self._run, carry, number)
+        carry = jax.lax.cond(stopped, lambda c, _: c, self._run, carry, at)
         iterate = self._iterate(carry[0]) if self.plan.record else None
         return carry, (carry[1].loss, jnp.where(stopped, jnp.nan, carry[1].latest), iterate)
 
-    def _run(self, carry: tuple, number: jax.Array) -> tuple:
-        inner, best = carry
+    def _run(self, carry: tuple, at: tuple[jax.Array, jax.Array]) -> tuple:
+        (inner, best), (number, batches) = carry, at
         steps = number * self.plan.steps + jnp.arange(self.plan.steps)
-        inner, _ = jax.lax.scan(self.step, inner, steps)
+        inner, _ = jax.lax.scan(self.step, inner, (steps, batches))
         candidate = self._iterate(inner)
         held_out_loss = loss(candidate, self.problem, self.held_out, slice(None))
         better = held_out_loss < best.loss  # false for NaN
@@ -149,26 +124,22 @@ class _Loop:
         return mean if self.plan.averaging else latest
 
 
-@eqx.filter_jit
 def train(
-    problem: Problem,
-    held_out: Problem,
-    start: Trainable,
-    rate: jax.Array,
-    key: Key,
-    plan: Plan,
+    problem: Problem, held_out: Problem, start: Trainable, rate: Any, batches: AnyArray, plan: Plan
 ) -> tuple[Trainable, jax.Array, jax.Array, Trainable | None]:
-    """Train from `start`; return the best iterate on the held-out draws, two losses and iterates by epoch.
+    """Train from `start`; return the best iterate on the held-out draws, losses and iterates by epoch.
 
-    The first is the loss of the best iterate so far, the second that of the iterate of the epoch. Once the
-    loss has not improved for `patience` epochs, the remaining epochs do nothing and the second is NaN.
+    The batches are indices of draws, (epoch, step, batch). Of two losses by epoch, the first is that of the
+    best iterate so far, and the second that of the epoch's own. Once the loss has not improved for
+    `patience` epochs, the remaining epochs do nothing and the second is NaN.
     """
     first = loss(start, problem, held_out, slice(None))
     best = _Best(start, first, jnp.zeros((), int), first)
     mean = start if plan.averaging else None  # a copy in every step, of many coefficients
     inner = (start, plan.optimiser.init(cast(Any, start)), mean)
-    loop = _Loop(problem, held_out, rate, key, plan)
-    (_, best), losses = jax.lax.scan(loop.epoch, (inner, best), jnp.arange(plan.epochs))
+    loop = _Loop(problem, held_out, rate, plan)
+    epochs = jnp.arange(plan.epochs), batches
+    (_, best), losses = jax.lax.scan(loop.epoch, (inner, best), epochs)
     return best.trainable, *losses
 
 
@@ -214,41 +185,65 @@ def train_family(problem: Problem, plan: Plan, train_hyperparameters: bool, key:
     If none are held out, train on all, and keep the last iterate. Integrands are scaled to mean 0 and
     variance 1 first. The note names the optimiser.
     """
-    centre, spread = jnp.mean(problem.f, axis=0), jnp.std(problem.f, axis=0)
-    spread = jnp.where(spread > 0, spread, 1.0)
+    x, score, f = map(np.asarray, (problem.x, problem.score, problem.f))
+    centre, spread = f.mean(axis=0), f.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
     family = problem.family if len(problem.family.terms) == 1 else Sum(problem.family.terms)
-    unit = replace(problem, family=family, f=(problem.f - centre) / spread)
-    n = problem.x.shape[0]
+    unit = replace(problem, family=family, x=x, score=score, f=(f - centre) / spread)
+    n = len(x)
     cut = n - max(1, round((plan.hold_out or WATCHED) * n))
     fitted, watched = (
         unit.take(np.arange(cut if plan.hold_out else n)),
         unit.take(np.arange(cut, n)),
     )
-    init_key, train_key = jax.random.split(key)
-    hyper = log_hyperparameters(family) if train_hyperparameters else None
-    state = family.setup(fitted.x, fitted.score)
-    params = family.init(state, fitted.x, problem.f.shape[1], init_key)
-    start = Trainable(params, jnp.zeros_like(centre), hyper)
-    best, history, training, iterates = _train_at_rates(fitted, watched, start, train_key, plan)
+    start = _start(fitted, key, train_hyperparameters)
+    shape = plan.epochs, plan.steps, plan.batch_size
+    batches = _generator(key).integers(len(fitted.x), size=shape, dtype=np.int32)
+    best, history, training, iterates = _train_at_rates(fitted, watched, start, batches, plan)
     family = with_hyperparameters(family, best.log_hyper)
-    state = family.setup(fitted.x, fitted.score)
     # shrinkage assumes squared errors
-    if plan.rates and plan.hold_out and problem.objective.is_quadratic:
+    shrinks = bool(plan.rates and plan.hold_out and problem.objective.is_quadratic)
+    trained = best, iterates
+    state, found, iterates = _finish(problem, fitted, watched, family, trained, spread, shrinks)
+    training = replace(training, iterates=iterates)
+    if isinstance(problem.family, LinearSum):
+        family = LinearSum(family.terms)  # type: ignore[arg-type]
+    return Solution(family, state, *found, _how(plan, training), history, training)
+
+
+@eqx.filter_jit
+def _start(fitted: Problem, key: Key, train_hyperparameters: bool) -> Trainable:
+    """Draw the first parameters; intercepts are 0."""
+    family, k = fitted.family, fitted.f.shape[1]
+    params = family.init(family.setup(fitted.x, fitted.score), fitted.x, k, key)
+    hyper = log_hyperparameters(family) if train_hyperparameters else None
+    return Trainable(params, jnp.zeros(k, fitted.f.dtype), hyper)
+
+
+@eqx.filter_jit
+def _finish(
+    problem: Problem,
+    fitted: Problem,
+    watched: Problem,
+    family: AbstractFamily,
+    trained: tuple[Trainable, Trainable | None],
+    spread: AnyArray,
+    shrinks: bool,
+) -> tuple[PyTree, tuple[PyTree, jax.Array], PyTree]:
+    """Compute the state, the parameters and intercept in the integrands' own units, and those by epoch."""
+    best, iterates = trained
+    state = family.setup(fitted.x, fitted.score)
+    if shrinks:
         values = evaluate(family, state, best.params, watched.x, watched.score)
         spread = spread * _share_to_keep(watched.f, values, watched.weights)
 
     def finished(trainable: Trainable) -> tuple[PyTree, jax.Array]:
-        """The parameters for integrands in their own units, and the intercept."""
         params = family.rescale(trainable.params, spread)
         residual = problem.f - evaluate(family, state, params, problem.x, problem.score)
         whole = jnp.concatenate(params) if isinstance(problem.family, LinearSum) else params
         return whole, average(residual, problem.weights)
 
-    params, intercept = finished(best)
-    training = replace(training, iterates=iterates and jax.lax.map(finished, iterates))
-    if isinstance(problem.family, LinearSum):
-        family = LinearSum(family.terms)  # type: ignore[arg-type]
-    return Solution(family, state, params, intercept, _how(plan, training), history, training)
+    return state, finished(best), iterates and jax.lax.map(finished, iterates)
 
 
 def _how(plan: Plan, training: Training) -> str:
@@ -263,15 +258,16 @@ def _how(plan: Plan, training: Training) -> str:
 
 @eqx.filter_jit
 def _train_at_rates(
-    fitted: Problem, watched: Problem, start: Trainable, key: Key, plan: Plan
+    fitted: Problem, watched: Problem, start: Trainable, batches: AnyArray, plan: Plan
 ) -> tuple[Trainable, jax.Array, Training, Trainable | None]:
     """Train at all rates; return the best iterate, its history, all losses, and the iterates of its rate."""
     rates = jnp.asarray(plan.rates or (1.0,))
     if len(rates) == 1:  # not mapped, so that a run that has stopped costs nothing
-        found = train(fitted, watched, start, rates[0], key, plan)
+        found = train(fitted, watched, start, rates[0], batches, plan)
         found = jax.tree.map(lambda leaf: leaf[None], found)
     else:
-        found = jax.vmap(lambda rate: train(fitted, watched, start, rate, key, plan))(rates)
+        at_rate = partial(train, fitted, watched, start, batches=batches, plan=plan)
+        found = jax.vmap(at_rate)(rates)
     _, history, losses, _ = found
     chosen = jnp.nanargmin(history[:, -1])
     best, history, _, iterates = jax.tree.map(lambda leaf: leaf[chosen], found)
@@ -280,7 +276,6 @@ def _train_at_rates(
     return best, history, training, iterates
 
 
-@jax.jit
 def _share_to_keep(f: Values, g: Values, weights: Weights) -> jax.Array:
     r"""The factor in [0, 1] by which to shrink each control variate, from held-out draws: (k,).
 
@@ -368,11 +363,7 @@ def residual_kernel(
         return None
     residual = kernel_of(wide.terms, x, score, x, score) - wide.matrix @ wide.matrix.T
     residual = centred(scaled(scaled(residual, weights).T, weights).T, weights)
-    return (
-        residual - jnp.mean(residual, axis=1)[:, None]
-        if weights is None
-        else centred(residual.T, weights).T
-    )
+    return centred(residual.T, weights).T
 
 
 def coefficients(
@@ -421,30 +412,39 @@ STEP = 5.0
 class Batches(NamedTuple):
     """The draws, divided at random into batches of one size, the last one padded with zeros."""
 
-    order: jax.Array  # of the draws
+    order: AnyArray  # of the draws
     z: jax.Array  # (batch, draw, r)
     f: jax.Array  # (batch, draw) or (batch, draw, k)
-    visits: jax.Array  # the batch of each step: every epoch visits all batches, in a new order
-    step: AnyArray
-    share: AnyArray  # the part of the step due to one draw of a batch
+    visits: AnyArray  # the batch of each step
+    step: float
+    share: float  # the part of the step due to one draw of a batch
 
 
-def deal(white: Whitened, f: AnyArray, key: Key, batch_size: int, epochs: int) -> Batches:
-    """Divide the draws into batches at random, and choose the order in which they are visited."""
-    n = f.shape[0]
-    count = -(-n // batch_size)
-    first, second = jax.random.split(key)
-    order = jax.random.permutation(first, n)
-    gap = count * batch_size - n
+def deal(white: Whitened, f: AnyArray, shuffled: Any, size: int) -> Batches:
+    """Divide the draws into batches, with the orders of `_shuffled`."""
+    (order, visits), n = shuffled, f.shape[0]
+    count = -(-n // size)
+    gap = count * size - n
 
     def batched(rows: jax.Array) -> jax.Array:
         padded = jnp.pad(rows[order], [(0, gap)] + [(0, 0)] * (rows.ndim - 1))
-        return padded.reshape(count, batch_size, *rows.shape[1:])
+        return padded.reshape(count, size, *rows.shape[1:])
 
-    keys = jax.random.split(second, epochs)
-    visits = jax.vmap(lambda epoch_key: jax.random.permutation(epoch_key, count))(keys).ravel()
-    step = jnp.minimum(0.5, STEP / count)
+    step = min(0.5, STEP / count)
     return Batches(order, batched(white.z), batched(f), visits, step, step * count / n)
+
+
+def _shuffled(n: int, batch_size: int, epochs: int, key: Key) -> tuple[np.ndarray, np.ndarray]:
+    """Return a random order of the draws, and of the visits to batches: every epoch visits all of them."""
+    rng = _generator(key)
+    count = -(-n // batch_size)
+    visits = np.tile(np.arange(count, dtype=np.int32), (epochs, 1))
+    return rng.permutation(n), rng.permuted(visits, axis=1).ravel()
+
+
+def _generator(key: Key) -> np.random.Generator:
+    """Return NumPy's generator for a key: random numbers made by jax take seconds to compile."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
 
 
 def point_saga(white: Whitened, f: AnyArray, batches: Batches) -> jax.Array:
@@ -531,26 +531,22 @@ def _broadcast_like(vector: AnyArray, f: AnyArray) -> AnyArray:
 def optax_descent(
     white: Whitened,
     f: AnyArray,
-    key: Key,
+    batches: AnyArray,
     optimiser: Optimiser,
-    batch_size: int,
-    epochs: int,
     averaging: bool,
 ) -> jax.Array:
-    """Solve a whitened linear problem by any optax optimiser, with a new random batch for each step.
+    """Solve a whitened linear problem by any optax optimiser, with the batch of each step, (step, batch).
 
     Return the mean of the second half's iterates with `averaging`, else the last one.
     """
-    n = f.shape[0]
-    steps = epochs * -(-n // batch_size)
+    steps = len(batches)
 
     def loss(v: jax.Array, batch: jax.Array) -> jax.Array:
         residual = f[batch] - white.z[batch] @ v
         return jnp.sum(jnp.mean(residual**2, axis=0)) + jnp.sum(white.shrink[:, None] * v**2)
 
-    def step(carry: tuple, index: jax.Array) -> tuple[tuple, None]:
-        v, memory, mean = carry
-        batch = jax.random.randint(jax.random.fold_in(key, index), (batch_size,), 0, n)
+    def step(carry: tuple, at: tuple[jax.Array, jax.Array]) -> tuple[tuple, None]:
+        (v, memory, mean), (index, batch) = carry, at
         updates, memory = optimiser.update(jax.grad(loss)(v, batch), memory, v)
         v = v + jnp.asarray(updates)
         mean = mean + (v - mean) / jnp.maximum(index - steps // 2 + 1, 1)
@@ -558,7 +554,7 @@ def optax_descent(
 
     start = jnp.zeros((white.z.shape[1], f.shape[1]), f.dtype)
     carry = (start, optimiser.init(start), start)
-    (v, _, mean), _ = jax.lax.scan(step, carry, jnp.arange(steps))
+    (v, _, mean), _ = jax.lax.scan(step, carry, (jnp.arange(steps), batches))
     return mean if averaging else v
 
 
@@ -656,8 +652,14 @@ class Stochastic(AbstractSolver):
         return replace(solution, note=note)
 
     def _solve_linear(self, problem: Problem, key: Key) -> Solution:
-        settings = (self.optimiser, self.batch_size, self.epochs, self.averaging)
-        intercept, coef, states = _whiten_and_descend(problem, key, *settings)
+        n, size = problem.x.shape[0], self.batch_size
+        if self.optimiser is None:
+            drawn = _shuffled(n, size, self.epochs, key)
+        else:
+            steps = self.epochs * ceil(n / size)
+            drawn = _generator(key).integers(n, size=(steps, size), dtype=np.int32)
+        settings = (self.optimiser, size, self.averaging)
+        intercept, coef, states = _whiten_and_descend(problem, drawn, *settings)
         how = "Point-SAGA" if self.optimiser is None else "the given optimiser"
         note = f"stochastic: {self.epochs} epochs of batches of {self.batch_size}, whitened, {how}"
         return linear_solution(problem, states, coef, intercept, note)
@@ -666,12 +668,12 @@ class Stochastic(AbstractSolver):
 @eqx.filter_jit
 def _whiten_and_descend(
     problem: Problem,
-    key: Key,
+    drawn: AnyArray | tuple[AnyArray, AnyArray],
     optimiser: Optimiser | None,
     batch_size: int,
-    epochs: int,
     averaging: bool,
 ) -> tuple[jax.Array, jax.Array, tuple]:
+    """Solve a linear problem in whitened coordinates; `drawn` are batches, or for Point-SAGA `_shuffled`."""
     terms, x, score, weights = linear_terms(problem), problem.x, problem.score, problem.weights
     f = scaled(problem.f - average(problem.f, weights), weights)
     is_single = f.shape[1] == 1 and optimiser is None
@@ -680,20 +682,19 @@ def _whiten_and_descend(
     keep = optimiser is None and len(x) <= KERNEL_DRAWS
     residual = residual_kernel(wide, x, score, weights) if keep else None
     # the mean eigenvalue of the residual kernel, outside the span of the landmarks
-    tail = (
-        jnp.zeros(()) if residual is None else jnp.trace(residual) / (len(x) * (len(x) - LANDMARKS))
-    )
+    outside = len(x) * (len(x) - LANDMARKS)
+    tail = jnp.zeros(()) if residual is None else jnp.trace(residual) / outside
     white, beta = whiten(terms, wide, x, score, tail, weights), None
     if optimiser is not None:
-        v = optax_descent(white, f, key, optimiser, batch_size, epochs, averaging)
+        v = optax_descent(white, f, drawn, optimiser, averaging)
     elif residual is None:
-        v = point_saga(white, f, deal(white, f, key, batch_size, epochs))
+        v = point_saga(white, f, deal(white, f, drawn, batch_size))
     else:
-        batches = deal(white, f, key, batch_size, epochs)
+        batches = deal(white, f, drawn, batch_size)
         v, beta = point_saga_with_kernel(white, residual, f, batches)
         beta = beta[:, None] if is_single else beta
     coef = coefficients(white, x, score, v[:, None] if is_single else v, beta, weights)
     states = tuple(term.state for term in terms)
-    state = states if len(problem.family.terms) > 1 else states[0]
+    state = states if len(terms) > 1 else states[0]
     values = evaluate(problem.family, state, coef, x, score)
     return average(problem.f - values, weights), coef, states
