@@ -6,13 +6,14 @@ from ._experiment import Report, Row
 from ._logistic_data import madelon
 from ._logistic_page import page
 from ._logistic_study import Study
+from ._methods import NETWORK
 
 MOST = 1000  # draws of a stochastic fit of 125,750 coefficients, which takes a minute or two
 
 
 def left_out(method: str, m: int, quick: bool) -> bool:
-    """Whether a stochastic fit of 125,750 coefficients would take too long."""
-    return _many(method) and (quick or m > MOST)
+    """Whether a stochastic fit of 125,750 coefficients, or in a quick run a network, takes too long."""
+    return (_many(method) and (quick or m > MOST)) or (quick and method == NETWORK)
 
 
 def pilots(method: str) -> int:

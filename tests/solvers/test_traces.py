@@ -68,7 +68,7 @@ SOLVERS = {
     "stochastic": (_kernel, sx.Stochastic(epochs=1)),
     "stochastic, optax": (_kernel, sx.Stochastic(optax.sgd(1e-3), epochs=1)),
     # with no draws held out, which could shrink several control variates to zero
-    "stochastic, as it is": (_kernel, sx.Stochastic(epochs=1, precondition=False, hold_out=0)),
+    "stochastic, as it is": (_kernel, sx.Stochastic(epochs=1, precondition=False, hold_out=0.0)),
     "stochastic, network": (_network, sx.Stochastic(epochs=1)),
 }
 
