@@ -30,6 +30,7 @@ was run at the least and the largest m only. Errors are mean absolute errors, th
 
 def report(rows: Sequence[Row], folder: Path, methods: Sequence[str]) -> Report:
     """The picture, the errors at the most draws, how the model was checked, and the claims."""
+    methods = [method for method in methods if where(rows, method=method)]
     draw(rows, methods, folder / "lidar_errors.png")
     most = max(row.cell["m"] for row in rows)
     largest = where(rows, m=most)
@@ -123,7 +124,8 @@ def _claims(rows: Sequence[Row], methods: Sequence[str], most: int) -> Iterator[
         max(gains[method] for method in trained) < 1,
         ", ".join(f"{method} {gains[method]:.3f}" for method in trained),
     )
-    for group, others in (("in the paper's figure", OF_THE_PAPER), ("here", trained)):
+    in_figure = [method for method in OF_THE_PAPER if method in gains]
+    for group, others in (("in the paper's figure", in_figure), ("here", trained)):
         rival = min(others, key=lambda method: gains[method])
         ratio = gains[AUTOMATIC] / gains[rival]
         each = _ratios(rows, AUTOMATIC, rival)

@@ -20,7 +20,8 @@ def claims(errors: Errors, times: dict[tuple[str, int], float], checks: dict) ->
     yield from _chains(checks)
     yield from _plain(errors)
     yield from _best(errors)
-    yield _cost(times)
+    if any(method == NETWORK for method, _ in times):
+        yield _cost(times)
     yield from _parts(errors)
     yield _automatic(errors)
 
@@ -84,13 +85,15 @@ def _best(errors: Errors) -> Iterator[Claim]:
         ("the paper's methods, exact solves of its other families included", STOCHASTIC + EXACT),
     ):
         wins, cases, names = 0, 0, {}
-        for n in _sizes(errors, NETWORK):
+        for n in _sizes(errors, NETWORK):  # none in a quick run
             found = {method: errors[method, n] for method in others}
             best = [min(found, key=lambda one: found[one][i]) for i in range(4)]
             wins += sum(one in {NETWORK, f"{ENSEMBLE}, SGD"} for one in best)
             cases += len(best)
             for one in best:
                 names[one] = names.get(one, 0) + 1
+        if not cases:
+            return
         said = ", ".join(f"{name} {count}" for name, count in names.items())
         yield Claim(
             f"two kernels with a polynomial (SGD), or the network, do best in every case, of {what}",
