@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import chi2, gamma, norm
+from scipy.stats import chi2, gamma, logistic, norm, t as student
 
 import steinax as sx
 from full import FULL
@@ -45,6 +45,32 @@ ON_ROWS = (
 )
 
 
+def rarely(seed: int) -> sx.Sample:
+    """Draws whose tails are long, or whose scores vary where a column is large."""
+    rng = np.random.default_rng([2, seed])
+    width, t = rng.normal(size=1000), rng.standard_t(6, size=1000)
+    y, z = rng.normal(size=1000) * np.exp(width / 2), np.log(rng.gamma(3.0, size=1000))
+    x = np.stack([width, y, z, rng.logistic(size=1000), t, rng.normal(size=1000)], axis=-1)
+    scores = (
+        -width - 0.5 + y**2 * np.exp(-width) / 2,
+        -y * np.exp(-width),
+        3 - np.exp(z),
+        -np.tanh(x[:, 3] / 2),
+        -7 * t / (6 + t**2),
+        -x[:, 5],
+    )
+    return sx.Sample(*(each.reshape(4, 250, 6) for each in (x, np.stack(scores, axis=-1))))
+
+
+RARE = {  # of probability 0.011 each
+    "width": lambda x: x[0] > norm.isf(0.011),
+    "log gamma": lambda x: x[2] > np.log(gamma.isf(0.011, 3)),
+    "low log gamma": lambda x: x[2] < np.log(gamma.ppf(0.011, 3)),
+    "logistic": lambda x: x[3] > logistic.isf(0.011),
+    "Student": lambda x: x[4] > student.isf(0.011, 6),
+}
+
+
 @pytest.fixture(scope="module")
 def found() -> list[sx.Estimate]:
     return [sx.estimate(EVENTS, skewed(seed)) for seed in range(3)]
@@ -76,6 +102,16 @@ class TestProbabilities:
         found = [sx.estimate(EVENTS, skewed(seed)) for seed in range(20 if FULL else 10)]
         z = np.array([(one.value - exact) / np.hypot(one.mcse, 1.8e-4) for one in found])
         assert 0.3 < np.mean(z**2) < chi2.isf(1e-4, z.size) / z.size
+
+    @pytest.mark.slow
+    def test_errors_of_rare_events_are_as_large_as_they_say(self) -> None:
+        """About eleven draws beyond each threshold, 80 errors with fixed seeds: see `RARE`."""
+        z = []
+        for seed in range(16):
+            est = sx.estimate(RARE, rarely(seed), audit="off")
+            z.append((est.value - 0.011) / est.mcse)
+        assert np.mean(np.square(z)) < 1.7, "about 3.5 without `LUCK`"
+        assert np.median(est.worth) > 10, "errors are not merely long"
 
     def test_do_not_depend_on_their_company(self, found: list[sx.Estimate]) -> None:
         alone = sx.estimate({"above": EVENTS["above"]}, skewed(1))

@@ -167,6 +167,7 @@ class TestEstimate:
 
 class TestWorth:
     def test_stems_and_numbers(self, estimate) -> None:
+        estimate = replace(estimate, worth=np.array([7.3e8, 97.3]))
         ax = plots.plot_worth(estimate)
         (stems,) = _segments(ax)
         np.testing.assert_array_equal(stems[:, 0], 1.0)
@@ -177,6 +178,17 @@ class TestWorth:
         np.testing.assert_array_equal(line.get_xdata(), 1.0)
         low, high = ax.get_xlim()
         assert low < 1 and high > estimate.worth.max()
+
+    @pytest.mark.parametrize("perfect", [7.7e24, np.inf])
+    def test_an_exact_integrand_is_an_arrow_and_leaves_room_for_others(
+        self, estimate, perfect
+    ) -> None:
+        ax = plots.plot_worth(replace(estimate, worth=np.array([perfect, 97.3])))
+        high = ax.get_xlim()[1]
+        assert 1e9 < high < 1e12
+        dots, arrows = ax.lines[0], ax.lines[1]
+        assert dots.get_xdata().tolist() == [97.3] and arrows.get_marker() == ">"
+        assert arrows.get_xdata().tolist() == [high]
 
     def test_what_it_means_stands_above(self, estimate) -> None:
         ax = plots.plot_worth(replace(estimate, worth=np.array([0.5, 2e3])))

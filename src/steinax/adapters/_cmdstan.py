@@ -4,7 +4,6 @@ import glob
 import io
 import os
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._require import warn
 from .._show import counted, listed
 from ..data import Sample
 from ._stan_names import (
@@ -230,12 +230,10 @@ def warn_of_rounding(digits: int, names: Sequence[str], values: np.ndarray) -> N
     blur = np.max(np.sqrt(np.mean(unit**2, axis=(1, 2)) / 12) / spread, axis=0)
     worst = int(np.argmax(blur))
     if blur[worst] > BLURRED:
-        warnings.warn(
+        warn(
             f"numbers were written with {digits} digits, which blurs {names[worst]} by {blur[worst]:.1g} of "
             f"its spread: no estimate of it can be worth more than about {blur[worst] ** -2:.1g} times its "
-            "draws. Sample with sig_figs=16.",
-            UserWarning,
-            stacklevel=3,
+            "draws. Sample with sig_figs=16."
         )
 
 
@@ -493,11 +491,9 @@ def _matched(
 ) -> list[CsvTable]:
     """Find the draws of each chain by log density: ids repeat if one process runs all chains."""
     if not draws:
-        warnings.warn(
+        warn(
             "only diagnostic files were given, which hold unconstrained columns and no variables of the "
-            "model: give the files of draws as well.",
-            UserWarning,
-            stacklevel=3,
+            "model: give the files of draws as well."
         )
         return []
     if len({table.columns for table in draws}) > 1:

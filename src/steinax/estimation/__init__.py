@@ -6,7 +6,12 @@ from ._choice import Candidates
 from ._estimate import estimate, with_audit
 from ._kinks import Crossings as Crossings, crossings as crossings
 from ._predictive import Predictive, predictive
-from ._printed import HEADINGS as HEADINGS, fitted as fitted, no_mean as no_mean
+from ._printed import (
+    HEADINGS as HEADINGS,
+    finest as finest,
+    fitted as fitted,
+    no_mean as no_mean,
+)
 from ._quantiles import Quantiles
 from ._result import (
     ARRAYS as ARRAYS,

@@ -156,11 +156,16 @@ COLUMNS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat")
 def cells_of(estimate: Any, rows: int | None = None) -> list[tuple[str, ...]]:
     """Format the numbers of the first rows; all rows by default."""
     columns = (np.atleast_1d(getattr(estimate, name))[:rows] for name in COLUMNS)
-    finest = 1.0 if _is_unverified(estimate) else FINEST
+    least = finest(estimate)
     return [
-        (*beside_plain(*numbers, finest=finest), *_of_chains(ess, rhat))
+        (*beside_plain(*numbers, finest=least), *_of_chains(ess, rhat))
         for *numbers, ess, rhat in (map(float, row) for row in zip(*columns, strict=True))
     ]
+
+
+def finest(estimate: Any) -> float:
+    """Return the error, in plain standard errors, below which no digits of a value are shown."""
+    return 1.0 if _is_unverified(estimate) else FINEST
 
 
 def _is_unverified(estimate: Any) -> bool:

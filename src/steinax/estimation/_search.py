@@ -402,7 +402,7 @@ def automatic(wanted: Integrands, sample: Sample, ess: AnyArray) -> tuple[Choice
         autocorrelation = np.concatenate([autocorrelation, autocorrelation[which]])
     choice = choose(candidate_fits(draws), autocorrelation, folds, sample.chains)
     if len(which):
-        choice = with_kinks(choice, which, sensitive)
+        choice = with_kinks(choice, which, sensitive, sample.chains)
     held, plain = choice.held, choice.mixture[0] == 1
     straight = ", a funnel straightened" if draws.straightened else ""
     tried = f"chosen among {counted(len(choice.candidates), 'candidate')}"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._require import usage
+from .._show import PERFECT
 from ..estimation import Candidates, Estimate
 from ._style import (
     CONTROLLED,
@@ -134,8 +135,8 @@ def plot_worth(
     r"""Plot how many times as many plain draws would be as accurate, for each integrand.
 
     The worth is $(\text{plain\_mcse} / \text{mcse})^2$. The axis on top gives the width of an interval:
-    a worth of 100 makes it a tenth as wide. More than 60 integrands are drawn as one curve, from the
-    largest worth to the smallest.
+    a worth of 100 makes it a tenth as wide. An arrow stands for a worth above $10^9$. More than 60
+    integrands are drawn as one curve, from the largest worth to the smallest.
 
     Args:
         estimate: of one or more integrands.
@@ -172,26 +173,25 @@ def plot_worth(
 
 
 def _limits(worth: np.ndarray) -> tuple[float, float]:
-    known = worth[np.isfinite(worth) & (worth > 0)]
+    known = worth[worth > 0]
     low, high = (known.min(), known.max()) if len(known) else (1.0, 1.0)
-    high = max(high, 10.0)
+    high = min(max(high, 10.0), PERFECT)
     return min(low, 1.0) / 1.6, high * max(high, 10.0) ** 0.18  # with room for the number
 
 
 def _stems(ax: Axes, worth: np.ndarray, labels: Sequence[str], high: float) -> None:
     size = name_rows(ax, labels)
     y = np.arange(len(worth))
-    shown = np.where(np.isposinf(worth), high, worth)
+    perfect = worth > PERFECT
+    shown = np.where(perfect, high, worth)
     ax.hlines(y, 1.0, shown, color=CONTROLLED, linewidth=2.0)
-    finite = np.isfinite(worth)
-    ax.plot(worth[finite], y[finite], "o", color=CONTROLLED, markersize=6)
-    infinite = np.isposinf(worth)
+    ax.plot(worth[~perfect], y[~perfect], "o", color=CONTROLLED, markersize=6)
     beyond = {"markersize": 8, "clip_on": False}
-    ax.plot(shown[infinite], y[infinite], ">", color=CONTROLLED, **beyond)
+    ax.plot(shown[perfect], y[perfect], ">", color=CONTROLLED, **beyond)
     for row, (end, value) in enumerate(zip(shown, worth, strict=True)):
         text = "no standard error" if np.isnan(value) else worth_label(value)
         start = 1.0 if np.isnan(value) else max(end, 1.0)
-        offset, align = (-9, "right") if np.isposinf(value) else (7, "left")
+        offset, align = (-9, "right") if value > PERFECT else (7, "left")
         box = {"boxstyle": "square,pad=0.1", "facecolor": ax.get_facecolor(), "edgecolor": "none"}
         ax.annotate(
             text,
@@ -202,13 +202,13 @@ def _stems(ax: Axes, worth: np.ndarray, labels: Sequence[str], high: float) -> N
             ha=align,
             fontsize=size,
             color=ink(),
-            bbox=box if np.isposinf(value) else None,
+            bbox=box if value > PERFECT else None,
         )
 
 
 def _curve(ax: Axes, worth: np.ndarray, high: float) -> None:
     """Draw how many integrands have at least a given worth, for many integrands."""
-    known = np.where(np.isposinf(worth), high, worth)[~np.isnan(worth)]
+    known = np.minimum(worth, high)[~np.isnan(worth)]
     ax.plot(known, np.arange(1, len(known) + 1), color=CONTROLLED, linewidth=2.5)
     ax.set_ylim(0, len(worth) * 1.02)
     ax.set_ylabel(f"how many of {len(worth):,} integrands have this worth or more")

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._require import require, usage
-from .._show import FINEST, digits
-from ..estimation import Estimate, same_draws, same_names
+from .._show import digits
+from ..estimation import Estimate, finest, same_draws, same_names
 from ._style import (
     COLOURS,
     FONT,
@@ -177,7 +177,9 @@ def _units(estimates: dict[str, Estimate], level: float, standardise: bool) -> s
 def _columns(estimates: dict[str, Estimate]) -> dict[str, list[str]]:
     """Format the numbers at the right: plain values and worth of one estimate, differences of several."""
     columns = {
-        label: _with_errors(result.value, result.mcse, FINEST * np.asarray(result.plain_mcse))
+        label: _with_errors(
+            result.value, result.mcse, finest(result) * np.asarray(result.plain_mcse)
+        )
         for label, result in estimates.items()
     }
     (name, first), *others = estimates.items()
