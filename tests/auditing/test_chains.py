@@ -229,3 +229,19 @@ class TestPrinting:
 
     def test_nothing_is_raised_when_it_passes(self) -> None:
         sx.audit(sx.Sample(X, -X)).raise_if_failed()
+
+
+def test_chains_of_four_draws_may_have_their_axes_swapped() -> None:
+    draws = np.random.default_rng(0).normal(size=(4, 250, 2))
+    draws[:, 154] = draws[:, 153]  # proposals that were rejected
+    swapped = draws.swapaxes(0, 1)
+    finding = _finding(swapped, "duplicate")
+    assert "If there are 4 chains of 250 draws" in finding.message
+
+
+def test_few_draws_are_inconclusive() -> None:
+    draws = np.random.default_rng(0).normal(size=(4, 8, 1))
+    report = sx.audit(sx.Sample(draws, -draws))
+    assert report.passed and repr(report).startswith("audit inconclusive: ")
+    many = np.random.default_rng(0).normal(size=(4, 250, 1))
+    assert repr(sx.audit(sx.Sample(many, -many))).startswith("audit passed: ")

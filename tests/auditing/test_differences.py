@@ -1,5 +1,7 @@
 """audit(log_density=...): scores against finite differences of a log density written in NumPy."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -177,3 +179,20 @@ def test_errors_of_differences_are_not_underestimated() -> None:
     exact = np.stack([-z0 / 9 + 0.5 * z1**2 * np.exp(-z0) - 0.5, -z1 * np.exp(-z0)], axis=1)
     assert (np.abs(found - exact * points.std(axis=0)) <= 10 * error + 1e-12).all()
     assert (error < 1e-5 * (1 + np.abs(found))).all()
+
+
+def test_a_function_of_jax_is_compiled() -> None:
+    """An ODE solver would be slow step by step; functions that need values still run."""
+    calls = []
+
+    def density(x: jax.Array) -> jax.Array:
+        calls.append(isinstance(x, jax.core.Tracer))
+        return -0.5 * jnp.sum(x**2)
+
+    def branches(x: jax.Array) -> jax.Array:
+        return -0.5 * jnp.sum(x**2) if x[0] < 100 else jnp.zeros(())
+
+    draws = np.random.default_rng(0).normal(size=(4, 100, 2))
+    assert sx.audit(sx.Sample(draws, -draws), log_density=density).verified
+    assert sum(calls) == 1 and len(calls) < 10, "traced once, and called a few times before"
+    assert sx.audit(sx.Sample(draws, -draws), log_density=branches).verified

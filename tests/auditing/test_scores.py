@@ -47,6 +47,23 @@ class TestMistakes:
             assert finding.columns == ("p3", "p7")
             assert "p3, p7" in finding.message
 
+    def test_the_opposite_sign_of_some_columns(self) -> None:
+        x, score = gaussian(chains(0, SHAPE, 0.5))
+        score[..., [3, 7]] *= -1
+        (finding,) = sx.audit(sx.Sample(x, score, [f"p{i}" for i in range(10)])).fatal
+        assert finding.kind == "sign" and finding.columns == ("p3", "p7")
+
+    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("how", ["thinned", "shuffled"])
+    def test_scores_of_other_draws_are_not_called_tempered(self, how: str, seed: int) -> None:
+        x, score = gaussian(chains(seed, SHAPE, 0.5))
+        if how == "thinned":
+            x, score = x[:, ::2], score[:, :125]
+        else:
+            score = np.random.default_rng(seed).permuted(score, axis=1)
+        (finding,) = sx.audit(sx.Sample(x, score)).fatal
+        assert finding.kind == "scores" and "probably those of other draws" in finding.message
+
     def test_order_is_given_back(self) -> None:
         x, score = gaussian(chains(0, SHAPE, 0.5))
         (finding,) = sx.audit(sx.Sample(*MISTAKES["permuted columns"][1](x, score))).fatal

@@ -48,6 +48,7 @@ DRAWS_FIRST = (
     "The sampler or the model computed these scores, so look at the draws first: they may be those of an "
     "approximation such as ADVI, of another model or other data, or of chains that have not converged."
 )
+GIVE_MINUS = "If they were computed from a function that you gave, give minus this function."
 EXPECTED = (
     "audit: the scores are not exactly those of the draws, as is expected of an unadjusted sampler"
 )
@@ -158,7 +159,8 @@ class AuditReport(eqx.Module):
             parts.append("no divergences")
         if not tested:
             return ", ".join(["audit: the scores were not tested", *parts])
-        return "audit passed: " + ", ".join(parts)
+        few = not self.verified and self.checked and self.limit.max() > 1
+        return f"audit {'inconclusive' if few else 'passed'}: {', '.join(parts)}"
 
     def _unseen(self) -> list[str]:
         """Describe the errors that would go unnoticed, unless the scores are verified."""
@@ -306,7 +308,7 @@ def _duplicates(sample: Sample) -> Iterator[Finding]:
         message = (
             f"chains {chain} and {twin} {what}, up to rounding: the error bars would be too short. Run "
             "every chain with its own seed, or give the chain only once."
-        )
+        ) + _transposed(sample)
         yield Finding("duplicate", message)
 
 
@@ -509,9 +511,9 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
             tests = tested([series], sample.dim, sample.weights)
             limit, limit_squares = unlimited, unlimited
             score_finding = None if tests.hold else _in_space(sample, draws, scores)
-    if score_finding is not None and sample.verified and score_finding.kind != "sign":
-        message = f"{score_finding.message} {DRAWS_FIRST}"
-        score_finding = replace(score_finding, message=message)
+    if score_finding is not None and sample.verified:
+        advice = GIVE_MINUS if score_finding.kind == "sign" else DRAWS_FIRST
+        score_finding = replace(score_finding, message=f"{score_finding.message} {advice}")
     problems[:0] = compared if score_finding is None else [*compared, score_finding]
     strength, checked = float(tests.strength.max()), tests.strength.size
     was_compared = log_density is not None or log_densities is not None
@@ -581,12 +583,17 @@ def _short(sample: Sample) -> Finding:
         f"{sample.chains} x {sample.length} draws are too few to test the scores: give at least "
         f"{LEAST_LENGTH} in each chain and {LEAST_DRAWS} in all."
     )
-    if sample.chains > LEAST_DRAWS:
-        message += (
-            f" If there are {sample.length} chains of {sample.chains} draws, give (chain, draw, dim): "
-            "draws.swapaxes(0, 1)."
-        )
-    return Finding("short", message, fatal=False)
+    return Finding("short", message + _transposed(sample), fatal=False)
+
+
+def _transposed(sample: Sample) -> str:
+    """Suggest swapping the axes if there are more chains than draws in each."""
+    if sample.chains <= max(LEAST_DRAWS, sample.length):
+        return ""
+    return (
+        f" If there are {sample.length} chains of {sample.chains} draws, give (chain, draw, dim): "
+        "draws.swapaxes(0, 1)."
+    )
 
 
 type AuditMode = Literal["raise", "warn", "off", "unadjusted"]

@@ -192,6 +192,7 @@ def _of_many(log_density: Density, points: Points) -> Density:
     try:
         value = np.asarray(log_density(points[0]), np.float64)
         if value.shape == () and np.isfinite(value):
+            log_density = _compiled(log_density, points[0])
             return one_by_one
         outcome: Any = value
     except Exception as error:
@@ -208,6 +209,20 @@ def _of_many(log_density: Density, points: Points) -> Density:
         "or take many, (n, dim), and return (n,). It takes the columns of sample.draws, as an array. If "
         'yours takes a dict of parameters, give lambda x: log_density({"mu": x[0], "beta": x[1:]}).'
     ) from cause
+
+
+def _compiled(log_density: Density, point: AnyArray) -> Density:
+    """Compile a log density that is written in jax; return others, and those that need values, unchanged."""
+    import jax
+
+    if not isinstance(log_density(point), jax.Array):
+        return log_density
+    compiled = jax.jit(log_density)
+    try:
+        compiled(point)
+    except Exception:  # a function of values, such as one with branches or NumPy code inside
+        return log_density
+    return compiled
 
 
 def _disagreement(sample: Sample, slopes: _Slopes, log_density: Density) -> Finding:

@@ -62,7 +62,7 @@ def name_mistake(
             if best.kind == "tempered" and _walls(draws).any():
                 break  # truncated normals look like tempered ones, apart from their ends
             return Finding(best.kind, best.message, columns=best.columns)
-    return _unnamed(draws, names, tests)
+    return _unnamed(draws, scores, names, tests)
 
 
 def name_chain(
@@ -92,7 +92,7 @@ def name_chain(
     return replace(mistake, message=f"chain {chain} alone fails: {mistake.message}")
 
 
-def _unnamed(draws: Chains, names: tuple[str, ...], tests: Identities) -> Finding:
+def _unnamed(draws: Chains, scores: Chains, names: tuple[str, ...], tests: Identities) -> Finding:
     """Report failed identities that no repair of a common mistake explains."""
     worst = int(np.nan_to_num(tests.strength, nan=np.inf).argmax())
     message = (
@@ -112,6 +112,11 @@ def _unnamed(draws: Chains, names: tuple[str, ...], tests: Identities) -> Findin
             "bound."
         )
         return Finding("boundary", message, columns=columns)
+    if unrelated(draws, scores):
+        message += (
+            "The scores hardly depend on the draws, so they are probably those of other draws: look for "
+            "draws that were thinned, shuffled or cut, and scores that were not. "
+        )
     message += (
         "No repair of a common mistake makes them hold. Look for a term left out, such as a prior; for "
         "another model or other data; for a parameter with a boundary; or for chains that have not "
@@ -141,6 +146,7 @@ def _near_by_chance(n: int, dim: int) -> float:
     return float(distance / (distance + FIVE))
 
 
+RELATED = 4.0  # standard errors of draws times scores, below which they seem to be unrelated
 MOST_CHAINS = 100  # largest number of chains among which swapped ones are searched for
 EVIDENCE = (
     10.0,
@@ -168,6 +174,23 @@ def sign(
         "the log density, not of the potential or the loss: give -scores."
     )
     yield Repair("sign", draws, -scores, message)
+
+
+def signs(
+    draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
+) -> Iterator[Repair]:
+    """Propose scores of the opposite sign for some columns."""
+    options = [scores, -scores]
+    for chosen in choices(
+        [(draws, option) for option in options], np.ones((2, 1), dtype=bool), weights
+    ):
+        columns = named(names, chosen == 1)
+        message = (
+            f"the scores of {listed(columns)} have the wrong sign: the identities hold with the opposite "
+            "one. Correct the derivative with respect to these columns."
+        )
+        repaired = np.choose(chosen, options)
+        yield Repair("sign", draws, repaired, message, columns, len(columns))
 
 
 def lag(
@@ -307,8 +330,9 @@ def are_constrained(columns: Names, evidence: str) -> str:
 def tempered(
     draws: Chains, scores: Chains, names: Names, weights: ChainWeights = None
 ) -> Iterator[Repair]:
-    """Propose dividing all scores by one factor."""
-    yield from divided(draws, scores, alignment(draws, scores, weights))
+    """Propose dividing all scores by one factor, unless draws and scores seem to be unrelated."""
+    if not unrelated(draws, scores, weights):
+        yield from divided(draws, scores, alignment(draws, scores, weights))
 
 
 def divided(draws: Chains, scores: Chains, beta: float) -> Iterator[Repair]:
@@ -327,7 +351,7 @@ def divided(draws: Chains, scores: Chains, beta: float) -> Iterator[Repair]:
 # Repairs without fitted parameters come first: with autocorrelation 0.5 a lag looks like a factor of 0.5.
 STAGES: tuple[tuple[Proposal, ...], ...] = (
     (sign, lag, order, swapped),
-    (jacobian, constrained, tempered),
+    (signs, jacobian, constrained, tempered),
 )
 
 
@@ -336,6 +360,14 @@ def alignment(draws: Chains, scores: Chains, weights: ChainWeights = None) -> fl
     share = shares(weights)
     x = draws - (share * draws).mean(axis=(0, 1))
     return -float((share * x * scores).mean(axis=(0, 1)).mean())
+
+
+def unrelated(draws: Chains, scores: Chains, weights: ChainWeights = None) -> bool:
+    """Return whether the scores hardly depend on the draws, as those of other draws would."""
+    share = shares(weights)
+    x = draws - (share * draws).mean(axis=(0, 1))
+    each = (share * x * scores / np.abs(scores).max()).mean(axis=2)  # no square overflows
+    return bool(abs(each.mean()) < RELATED * each.std() / np.sqrt(each.size))
 
 
 def _standard(chains: Chains, weights: ChainWeights) -> AnyArray:
