@@ -234,3 +234,18 @@ def test_fresh_points_without_a_finite_score_are_left_out() -> None:
     x = np.abs(RNG.normal(size=(4, 50, 2)))
     (fresh,) = from_logdensity(half, x, more=200).tried
     assert 20 < fresh.size < 200 and (fresh.x[:, 0] > 0).all()
+
+
+def test_the_audit_says_what_nothing_compared() -> None:
+    """A likelihood without its prior is another density, and its own values agree with it."""
+    x = RNG.normal(size=(4, 250, 2))
+
+    def log_density(z: Any) -> Any:
+        return -jnp.sum(z**2) / 2
+
+    assumed = from_logdensity(log_density, x)
+    for sample in (assumed, assumed[:, :200], assumed.extended(assumed[:, :100])):
+        text = repr(sx.audit(sample))
+        assert "agree with the given log density" in text and "that the sampler kept" in text
+    kept = from_logdensity(log_density, x, log_density=-(x**2).sum(axis=-1) / 2)
+    assert repr(sx.audit(kept)).endswith("the scores agree with the log density")

@@ -133,7 +133,8 @@ def from_logdensity(
             lowers. It pays where the target is close to a Gaussian.
         log_density: the values that the sampler kept, (chain, draw), such as `sampler.get_log_prob().T` of
             emcee. If they differ from those of `fn` by more than a constant, the draws are of another
-            density, and that is an error. The audit alone finds only large differences.
+            density, and that is an error. Without them the audit finds large differences only, and says
+            how large.
 
     >>> import jax.numpy as jnp, numpy as np, steinax as sx
     >>> def log_density(z):  # tau is Gamma(3, 1); z["log_tau"] is unconstrained
@@ -164,7 +165,7 @@ def from_logdensity(
             "verified": True,
         }
 
-    sample = as_sample(parts(draws, refuse=True))
+    sample = as_sample({**parts(draws, refuse=True), "assumed": log_density is None})
     if log_density is not None:
         check_density(sample.log_density, log_density, "fn")
     return with_more(sample, more, lambda x: parts(from_columns(x, draws), refuse=False))

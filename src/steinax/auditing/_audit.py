@@ -48,6 +48,8 @@ DRAWS_FIRST = (
     "The sampler or the model computed these scores, so look at the draws first: they may be those of an "
     "approximation such as ADVI, of another model or other data, or of chains that have not converged."
 )
+ASSUMED = "Draws of another log density would go unnoticed if they shift a mean by less than"
+GIVE_VALUES = "sd: give from_logdensity(log_density=...) the values that the sampler kept."
 GIVE_MINUS = "If they were computed from a function that you gave, give minus this function."
 EXPECTED = (
     "audit: the scores are not exactly those of the draws, as is expected of an unadjusted sampler"
@@ -71,6 +73,7 @@ class AuditReport(eqx.Module):
         verified: whether the scores are known to be right: an adapter computed them from the model, or they
             agree with finite differences of the log density. True on spaces other than R^d, where this is
             not checked.
+        assumed: whether the log density is one that the user gave, and nothing shows that it was sampled.
 
     >>> import numpy as np
     >>> import steinax as sx
@@ -91,6 +94,7 @@ class AuditReport(eqx.Module):
     compared: bool = eqx.field(static=True, default=False)
     verified: bool = eqx.field(static=True, default=False)
     unadjusted: bool = eqx.field(static=True, default=False)
+    assumed: bool = eqx.field(static=True, default=False)
 
     @property
     def passed(self) -> bool:
@@ -128,6 +132,7 @@ class AuditReport(eqx.Module):
             self.compared and other.compared,
             self.verified and other.verified,
             self.unadjusted and other.unadjusted,
+            self.assumed or other.assumed,
         )
 
     def __repr__(self) -> str:
@@ -153,7 +158,8 @@ class AuditReport(eqx.Module):
     def _passed(self) -> str:
         parts = [f"{self.checked} identities hold"] if self.checked else []
         if self.compared or (self.verified and np.isfinite(self.limit).all()):
-            parts.append("the scores agree with the log density")
+            whose = "the given" if self.assumed else "the"
+            parts.append(f"the scores agree with {whose} log density")
         tested = bool(parts)
         if self.divergences == 0:  # others are a finding
             parts.append("no divergences")
@@ -164,8 +170,10 @@ class AuditReport(eqx.Module):
 
     def _unseen(self) -> list[str]:
         """Describe the errors that would go unnoticed, unless the scores are verified."""
-        if self.verified:
+        if self.verified and not (self.assumed and self.checked and self.limit.max() < np.inf):
             return []
+        if self.assumed:
+            return [f"{ASSUMED} {float(self.limit.max()):.2g} {GIVE_VALUES}"]
         if not self.checked or not np.isfinite(self.limit).all():
             return [ADVICE[:1].upper() + ADVICE[1:]]
         if self.limit.max() > 1:
@@ -492,7 +500,14 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
         problems[:0] = compared
         was_compared = log_density is not None
         return AuditReport(
-            tuple(problems), 0, unlimited, unlimited, 0.0, diverging, was_compared, known
+            tuple(problems),
+            0,
+            unlimited,
+            unlimited,
+            divergences=diverging,
+            compared=was_compared,
+            verified=known,
+            assumed=sample.assumed,
         )
     log_densities = None if sample.log_density is None else densities(sample)
     draws = np.asarray(sample.draws, dtype=np.float64)
@@ -518,7 +533,15 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
     strength, checked = float(tests.strength.max()), tests.strength.size
     was_compared = log_density is not None or log_densities is not None
     return AuditReport(
-        tuple(problems), checked, limit, limit_squares, strength, diverging, was_compared, known
+        tuple(problems),
+        checked,
+        limit,
+        limit_squares,
+        strength,
+        diverging,
+        was_compared,
+        known,
+        assumed=sample.assumed,
     )
 
 

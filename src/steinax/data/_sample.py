@@ -358,6 +358,8 @@ class Sample(eqx.Module):
             draws of the target. Points far outside the draws are left out.
         tried: further training points, as a `Sample` or several, that `estimate` uses only for those
             integrands whose standard errors they lower, such as points from a Gaussian around the draws.
+        assumed: whether the scores are of a function that nothing shows to be the one sampled. The audit
+            then says how different the two could be.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
@@ -376,6 +378,7 @@ class Sample(eqx.Module):
     verified: bool = eqx.field(static=True)
     training: tuple["Sample", ...]
     tried: tuple["Sample", ...]
+    assumed: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -391,6 +394,7 @@ class Sample(eqx.Module):
         verified: bool = False,
         training: "Sample | Sequence[Sample] | None" = None,
         tried: "Sample | Sequence[Sample] | None" = None,
+        assumed: bool = False,
     ):
         draws, draw_names = unlabelled(draws)
         scores, score_names = unlabelled(scores)
@@ -410,7 +414,7 @@ class Sample(eqx.Module):
         self.space = check_draws(space, self.draws)
         shape = self.draws.shape[:2]
         self.log_density = None if log_density is None else as_log_density(log_density, shape)
-        self.verified = bool(verified)
+        self.verified, self.assumed = bool(verified), bool(assumed)
         self.variables = None if variables is None else Variables(variables)
         if self.variables is not None and self.variables.sizes != self.draws.shape[:2]:
             raise ValueError(
@@ -493,6 +497,7 @@ class Sample(eqx.Module):
             verified=self.verified,
             training=self.training,
             tried=self.tried,
+            assumed=self.assumed,
         )
 
     def extended(self, more: "Sample") -> "Sample":
@@ -528,6 +533,7 @@ class Sample(eqx.Module):
             verified=self.verified and more.verified,
             training=(*self.training, *more.training),
             tried=(*self.tried, *more.tried),
+            assumed=self.assumed or more.assumed,
         )
 
     def with_training(
