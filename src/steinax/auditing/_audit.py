@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from html import escape
 from textwrap import fill
 from typing import Any, ClassVar, Literal, get_args
@@ -485,10 +486,11 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
     """
     check_sample(sample)
     compared = [] if log_density is None else _compare(sample, log_density)
-    known = sample.verified or sample.space is not None
+    known = {"verified": sample.verified or sample.space is not None, "assumed": sample.assumed}
     problems = list(integrity(sample))
     kinds = {problem.kind for problem in problems}
     diverging = None if sample.diverging is None else int(np.sum(sample.diverging))
+    report = partial(AuditReport, divergences=diverging, **known)
     unlimited = np.full(sample.dim, np.inf)
     if (
         sample.size < LEAST_DRAWS
@@ -498,17 +500,7 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
         if not kinds & {"constant", "repeated"}:
             problems.append(_short(sample))
         problems[:0] = compared
-        was_compared = log_density is not None
-        return AuditReport(
-            tuple(problems),
-            0,
-            unlimited,
-            unlimited,
-            divergences=diverging,
-            compared=was_compared,
-            verified=known,
-            assumed=sample.assumed,
-        )
+        return report(tuple(problems), 0, unlimited, unlimited, compared=log_density is not None)
     log_densities = None if sample.log_density is None else densities(sample)
     draws = np.asarray(sample.draws, dtype=np.float64)
     scores = np.asarray(sample.scores, dtype=np.float64)
@@ -532,17 +524,7 @@ def audit(sample: Sample, *, log_density: Callable[[AnyArray], Any] | None = Non
     problems[:0] = compared if score_finding is None else [*compared, score_finding]
     strength, checked = float(tests.strength.max()), tests.strength.size
     was_compared = log_density is not None or log_densities is not None
-    return AuditReport(
-        tuple(problems),
-        checked,
-        limit,
-        limit_squares,
-        strength,
-        diverging,
-        was_compared,
-        known,
-        assumed=sample.assumed,
-    )
+    return report(tuple(problems), checked, limit, limit_squares, strength, compared=was_compared)
 
 
 def _compare(sample: Sample, log_density: Callable[[AnyArray], Any]) -> list[Finding]:
