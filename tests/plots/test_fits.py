@@ -1,5 +1,8 @@
 """What the pictures of fits, audits, candidates and convergence draw."""
 
+import re
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import optax
@@ -9,6 +12,7 @@ import xarray
 import steinax as sx
 import targets
 from steinax import plots
+from steinax.plots._diagnostics import MISTAKES
 
 SAMPLE = targets.banana(2).sample(0, chains=4, length=100)
 F = {"height": lambda x: x[1], "wave": lambda x: x[0] ** 3}
@@ -97,7 +101,40 @@ class TestAudit:
         failing = np.argwhere(np.abs(_matrix(ax)) > 1).tolist()
         assert failing == [[2, 1], [2, 2], [3, 1], [3, 2]]  # the first row is of mean scores
         assert len(ax.patches) == 4
-        assert ax.get_title().startswith("audit failed: order")
+        title = ax.get_title().split("\n")
+        assert " ".join(title[:-1]) == "audit failed: columns in another order (x[1], x[2])"
+        assert title[-1] == "see sx.audit(sample)"
+
+    def test_what_failed_is_said_in_words(self) -> None:
+        sample = self._sample(3)
+        unknown = sample.scores + [0.9, 0, 0] * np.sin(2 * sample.draws[..., [1, 1, 1]])
+        titles = {
+            "sign": plots.plot_audit(sx.Sample(sample.draws, -sample.scores)).get_title(),
+            "scores": plots.plot_audit(sx.Sample(sample.draws, unknown)).get_title(),
+        }
+        assert titles == {
+            "sign": "audit failed: wrong sign\nsee sx.audit(sample)",
+            "scores": "audit failed: wrong scores\nsee sx.audit(sample)",
+        }
+
+    def test_every_failure_of_scores_or_chains_has_words(self) -> None:
+        """Those in the table of the guide, but not of what this plot does not compare or draw."""
+        guide = Path(__file__).parents[2] / "docs" / "guides" / "audit.md"
+        rows = re.findall(
+            r"^\| (`\w+`.*?) \|.*\| (.*?) \|$", guide.read_text("utf-8"), re.MULTILINE
+        )
+        fatal = {kind for kinds, when in rows if when != "no" for kind in re.findall(r"\w+", kinds)}
+        assert fatal - set(MISTAKES) == {"differences", "contradiction", "constant", "repeated"}
+
+    def test_a_frame_is_visible_on_any_colour(self) -> None:
+        """A light line around a dark one."""
+        sample = self._sample(2)
+        ax = plots.plot_audit(sx.Sample(sample.draws, -sample.scores))
+        for frame in ax.patches:
+            (stroke,) = frame.get_path_effects()
+            assert stroke._gc["foreground"] == "white"
+            assert stroke._gc["linewidth"] > frame.get_linewidth() + 2
+            assert np.mean(frame.get_edgecolor()[:3]) < 0.2
 
     def test_many_dimensions_show_the_worst(self) -> None:
         sample = self._sample(40)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from inspect import unwrap
+from itertools import combinations
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -139,7 +140,7 @@ class TestEstimate:
         many = _many(70)
         ax = plots.plot_estimate(many)
         assert len(_labels(ax)) == 60
-        assert "10 more integrands are not drawn" in ax.get_xlabel()
+        assert "\n10 more integrands are not drawn" in ax.get_xlabel()
         chosen = plots.plot_estimate(many, names=["y[69]", "y[3]"])
         assert _labels(chosen) == ["y[69]", "y[3]"]
         with pytest.raises(ValueError, match=r"no integrand is called 'z'.*choose among"):
@@ -202,8 +203,16 @@ class TestWorth:
 
     def test_the_numbers_are_those_of_tables(self, estimate) -> None:
         exact = replace(estimate, worth=np.array([440.7, 2093.4]))
-        shown = [row[4] + "x" for row in cells_of(exact)]
-        assert shown == _texts(plots.plot_worth(exact)) == ["440x", "2093x"]
+        shown = _texts(plots.plot_worth(exact))
+        assert shown == ["440x", "2,093x"]
+        assert [text.replace(",", "") for text in shown] == [
+            row[4] + "x" for row in cells_of(exact)
+        ]
+
+    def test_numbers_and_ticks_have_the_same_form(self, estimate) -> None:
+        ax = plots.plot_worth(replace(estimate, worth=np.array([1e5, 1e4])))
+        ticks = {label.get_text() for label in ax.get_xticklabels()}
+        assert _texts(ax) == ["100,000x", "10,000x"] and set(_texts(ax)) <= ticks
 
     def test_sorted(self, estimate) -> None:
         est = replace(estimate, worth=np.array([np.nan, 5.0]))
@@ -268,6 +277,36 @@ class TestSeveral:
             plots.plot_estimate({"old": runs["old"], "new": runs["new"]["c"]})
         with pytest.raises(ValueError, match=r"0 estimates .* give one to 6 in a dict"):
             plots.plot_estimate({})
+        with pytest.raises(
+            TypeError, match=r'2 estimates in a list: .* \{"first": estimate, "second"'
+        ):
+            unwrap(_chosen)([*runs.values()], names=None)
+
+    @pytest.mark.parametrize("numbers", [True, False])
+    @pytest.mark.parametrize("count", [2, 6])
+    def test_nothing_overlaps_or_is_cut(self, runs, count: int, numbers: bool) -> None:
+        labels = [f"run {i} with Polynomial(1), of the second model" for i in range(count)]
+        several = {label: runs["new" if i else "old"] for i, label in enumerate(labels)}
+        ax = plots.plot_estimate(several, numbers=numbers)
+        _inside(ax)
+        assert ax.get_window_extent().width >= 3.0 * ax.figure.get_dpi()
+        entries = ax.get_legend().get_texts()
+        assert len({entry.get_text() for entry in entries}) == count
+        assert all(len(entry.get_text()) <= 24 for entry in entries)
+        legend = ax.get_legend().get_window_extent()
+        assert legend.x1 <= ax.figure.bbox.x1
+        for text in [*ax.texts, *ax.get_yticklabels()]:
+            assert not legend.overlaps(text.get_window_extent()), text.get_text()
+        boxes = [text.get_window_extent() for text in ax.texts]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+    def test_on_narrow_axes_the_legend_is_above_the_headings(self, runs) -> None:
+        figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+        several = {f"{label} run with Polynomial(1)": run for label, run in runs.items()}
+        ax = plots.plot_estimate(several, ax=axes[0])
+        figure.canvas.draw()
+        legend = ax.get_legend().get_window_extent()
+        assert not any(legend.overlaps(text.get_window_extent()) for text in ax.texts)
 
     def test_a_forest_of_both(self, runs) -> None:
         pytest.importorskip("arviz_plots")
@@ -277,6 +316,24 @@ class TestSeveral:
 
 
 class TestForest:
+    def test_long_names_are_shortened(self, estimate) -> None:
+        pytest.importorskip("arviz_plots")
+        names = ("rate of visits in clinic A minus that of clinic B, per year", "$ of $")
+        made = plots.plot_forest(replace(estimate, names=names), backend="matplotlib")
+        rows = [row.get_text() for row in made.viz["integrand_label"]["mean"].values]
+        assert rows == ["rate of visits in …linic B, per year", r"\$ of \$"]
+        assert made.viz["twig"]["mean"].sel(integrand=names[0], model="plain").item()
+
+    def test_lines_are_visible_and_the_legend_is_of_estimates(self, estimate) -> None:
+        pytest.importorskip("arviz_plots")
+        made = plots.plot_forest(estimate, backend="matplotlib")
+        assert all(line.get_linewidth() == 2.5 for line in made.viz["twig"]["mean"].values.ravel())
+        (legend,) = made.viz["figure"].item().legends
+        assert legend.get_title().get_text() == "estimate"
+        assert [text.get_text() for text in legend.get_texts()] == ["plain", "controlled"]
+        thin = plots.plot_forest(estimate, backend="matplotlib", visuals={"twig": {"width": 1}})
+        assert thin.viz["twig"]["mean"].values[0, 0].get_linewidth() == 1
+
     def test_axes_and_rows_are_labelled(self) -> None:
         pytest.importorskip("arviz_plots")
         array = xarray.DataArray(

@@ -1,11 +1,14 @@
 """Plots of audits, residuals, convergence and training."""
 
 from collections.abc import Sequence
+from textwrap import fill
+from typing import Any
 
 import numpy as np
 
 from .._require import usage
-from ..auditing import AuditReport, Identities, audit, standardised, tested
+from .._show import some_of
+from ..auditing import AuditReport, Finding, Identities, audit, standardised, tested
 from ..data import Integrands, IntegrandSpec, Sample, integrands, places, refuse_weights
 from ..estimation import Estimate, estimate
 from ..families import AbstractFamily
@@ -128,6 +131,26 @@ def _share_text(before: float, after: float) -> str:
 DIMENSIONS = 20  # most dimensions drawn: those with the largest deviations
 WRITTEN = 12  # most dimensions for which every cell has its number
 STRONGEST = 2.0  # end of the colour scale, in units of the limit
+TITLE = 12.0  # most characters of a line of the title, for each inch of the axes
+NAMED = 2  # most columns named in the title
+MISTAKES = {  # kinds of findings, in words
+    "sign": "wrong sign",
+    "lag": "scores of other draws",
+    "order": "columns in another order",
+    "chains": "scores of other chains",
+    "jacobian": "missing Jacobian",
+    "constrained": "constrained draws",
+    "tempered": "scores off by a factor",
+    "term": "missing term",
+    "clipped": "clipped gradients",
+    "boundary": "draws at a boundary",
+    "scores": "wrong scores",
+    "axes": "wrong order of axes",
+    "duplicate": "chains with the same draws",
+    "stuck": "stuck chain",
+    "divergences": "many divergences",
+    "weights": "heavy-tailed weights",
+}
 
 
 def plot_audit(
@@ -138,8 +161,8 @@ def plot_audit(
     With standardised draws $y$ and their scores $s$, correct scores give $E[s_j] = 0$, the top row,
     and $E[y_i s_j] + 1_{i = j} = 0$, the matrix. Colours and numbers are deviations in units of what
     the audit allows: beyond 1 an identity fails, and its cell has a frame. A wrong sign shows on the
-    diagonal, swapped columns next to it, a missing Jacobian in the top row. The title is the verdict of
-    `audit`, which also tests pairs of whitened draws and bounded functions.
+    diagonal, swapped columns next to it, a missing Jacobian in the top row. The title has the verdict of
+    `audit`, which also tests pairs of whitened draws and bounded functions, and prints the details.
 
     Args:
         sample: draws and scores.
@@ -149,8 +172,9 @@ def plot_audit(
     >>> import numpy as np, steinax as sx, matplotlib.pyplot as plt
     >>> from steinax.plots import plot_audit
     >>> x = np.random.default_rng(0).normal(size=(4, 250, 2))
-    >>> plot_audit(sx.Sample(x, x)).get_title()
-    'audit failed: sign'
+    >>> print(plot_audit(sx.Sample(x, x)).get_title())
+    audit failed: wrong sign
+    see sx.audit(sample)
     >>> plt.close()
     """
     refuse_weights(sample, "plot_audit")
@@ -174,7 +198,9 @@ def plot_audit(
     _name_cells(ax, [short_name(labelled[i], 22) for i in columns])
     _scale(ax, image)
     more = f"; {count} of {sample.dim} dimensions" if count < sample.dim else ""
-    ax.set_title(_verdict(audit(sample)) + more, fontsize=FONT + 1)
+    inches = ax.get_window_extent().width / ax.figure.get_dpi()
+    verdict = _verdict(audit(sample), sample.dim, max(int(TITLE * inches), 20))
+    ax.set_title(verdict + more, fontsize=FONT + 1)
     return ax
 
 
@@ -233,8 +259,7 @@ def _mark(ax: Axes, signed: np.ndarray) -> None:
     """Frame the cells that fail, and write the deviations where there is room."""
     failing = ~(np.abs(signed) <= 1.0)
     for i, j in np.argwhere(failing):
-        frame = {"fill": False, "edgecolor": INK, "linewidth": 1.6}
-        ax.add_patch(_rectangle(j - 0.46, i - 0.46, 0.92, **frame))
+        ax.add_patch(_frame(int(j), int(i)))
     if signed.shape[1] <= WRITTEN:
         for (i, j), value in np.ndenumerate(signed):
             ink = "white" if abs(signed[i, j]) > 1.4 else INK
@@ -243,10 +268,15 @@ def _mark(ax: Axes, signed: np.ndarray) -> None:
     ax.axhline(0.5, color=INK, linewidth=1.2)
 
 
-def _rectangle(x: float, y: float, side: float, **style: object):
+def _frame(column: int, row: int) -> Any:
+    """Return a frame inside a cell, dark on a white line, so that it is visible on any colour."""
     from matplotlib.patches import Rectangle
+    from matplotlib.patheffects import withStroke
 
-    return Rectangle((x, y), side, side, **style)  # type: ignore[arg-type]
+    corner, side = (column - 0.42, row - 0.42), 0.84
+    outline = [withStroke(linewidth=4.0, foreground="white")]
+    style = {"fill": False, "edgecolor": INK, "linewidth": 1.5, "path_effects": outline}
+    return Rectangle(corner, side, side, **style)  # type: ignore[arg-type]
 
 
 def _name_cells(ax: Axes, names: Sequence[str]) -> None:
@@ -268,10 +298,21 @@ def _scale(ax: Axes, image: object) -> None:
     bar.set_label("deviation, as a multiple of the allowed one", fontsize=FONT)
 
 
-def _verdict(report: AuditReport) -> str:
+def _verdict(report: AuditReport, dim: int, width: int) -> str:
+    """Describe the outcome of an audit in a title, of several lines if it failed."""
     if report.passed:
         return "audit passed"
-    return f"audit failed: {', '.join(problem.kind for problem in report.fatal)}"
+    mistakes = ", ".join(_mistake(problem, dim) for problem in report.fatal)
+    return f"{fill(f'audit failed: {mistakes}', width)}\nsee sx.audit(sample)"
+
+
+def _mistake(problem: Finding, dim: int) -> str:
+    """Describe a finding in a few words, with its columns if it is about some of them."""
+    words = MISTAKES.get(problem.kind, problem.kind)
+    if not 0 < len(problem.columns) < dim:
+        return words
+    columns = [short_name(name, 18) for name in problem.columns]
+    return f"{words} ({some_of(columns, NAMED)})"
 
 
 SIZES = 6  # number of sizes, each twice the one before

@@ -1,16 +1,17 @@
 """Forest plots of estimates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._require import require, usage
-from .._show import digits
+from .._show import digits, shortened
 from ..estimation import Estimate, finest, same_draws, same_names
 from ._style import (
     COLOURS,
     FONT,
+    LONGEST,
     PLAIN,
     Axes,
     chosen_rows,
@@ -20,12 +21,32 @@ from ._style import (
     name_rows,
     one_axes,
     refuse_others,
+    short_name,
     worth_label,
 )
 
 APART = 0.17  # distance of the plain and the controlled interval from the middle of the row
 TICK = {"markersize": 8, "markeredgewidth": 1.8}  # marker of a controlled value
 LEAST = 3.0  # standard errors to each side that are always visible
+NARROW, WIDE = 6.5, 9.0  # inches of a figure without and with numbers, or more if needed
+ROOM = 3.2  # inches that the intervals have at least
+LABEL = 24  # most characters of the label of an estimate
+LINE = 20  # most characters of a heading before its second line
+CHARACTER = 0.6  # mean width of a character, in units of the font size
+GAP = 16.0  # points between columns of numbers
+MARKER = 45.0  # points of the marker of a legend's entry, with the space around it
+LEADING = 1.3  # distance of lines, in units of the font size
+FOREST_LINE = 2.5  # points: the width of intervals in `plot_forest`
+
+type Columns = list[tuple[str, list[str]]]  # headings, and a text for each row
+
+
+class Legend(NamedTuple):
+    """The place of a legend: its number of columns, its rows, and how many points it is raised."""
+
+    columns: int
+    rows: int
+    raised: float
 
 
 class Intervals(NamedTuple):
@@ -83,23 +104,21 @@ def plot_estimate(
     estimates, more = _chosen(estimate, names)
     first = next(iter(estimates.values()))
     drawn = intervals_of(estimates, level, standardise)
-    ax = one_axes(
-        ax, 9.0 if numbers else 6.5, height_of(round(len(first) * max(1.0, len(drawn) / 3)))
-    )
+    columns = _columns(estimates) if numbers else []
+    labels = [short_name(group.label, LABEL) for group in drawn]
+    units = literal(_units(estimates, level, standardise, between="\n"))
+    room = max(72 * ROOM, _points([units])) + _width_of(columns)
+    names_width = _points([short_name(name) for name in first.names])
+    width = max(72 * (WIDE if numbers else NARROW), names_width + room)
+    legend = _legend(labels, columns, width - names_width)
+    height = height_of(round(len(first) * max(1.0, len(drawn) / 3)))
+    above = legend.raised + (legend.rows - 1) * LEADING * FONT
+    given, ax = ax, one_axes(ax, width / 72, height + above / 72)
+    if given is not None:
+        own_width = 72 * ax.get_window_extent().width / ax.figure.get_dpi()
+        legend = _legend(labels, columns, own_width)
     size = name_rows(ax, first.names)
-    spacing = 2 * APART * min(1.0, 2 / len(drawn))
-    for place, group in enumerate(drawn):
-        y = np.arange(len(first)) + (place - (len(drawn) - 1) / 2) * spacing
-        plain = place == 0 and len(estimates) == 1
-        mark = "o" if plain else "|"
-        style = {"markersize": 5, "markerfacecolor": "white"} if plain else TICK
-        ax.hlines(
-            y,
-            *group.ends.T,
-            color=group.colour,
-            linewidth=2.0 if plain else min(5.0, 10 / len(drawn)),
-        )
-        ax.plot(group.value, y, mark, color=group.colour, label=literal(group.label), **style)
+    _draw(ax, drawn, labels, with_plain=len(estimates) == 1)
     if standardise:
         ends = np.abs(
             np.concatenate([np.r_[group.ends.ravel(), group.value, LEAST] for group in drawn])
@@ -112,17 +131,60 @@ def plot_estimate(
         if more and names is None
         else ""
     )
-    ax.set_xlabel(literal(_units(estimates, level, standardise)) + hidden, fontsize=FONT)
-    legend_above(ax, len(drawn))
-    if numbers:
-        _print_columns(ax, _columns(estimates), size)
+    ax.set_xlabel(units + hidden, fontsize=FONT)
+    legend_above(ax, legend.columns, legend.raised)
+    _print_columns(ax, columns, size)
     return ax
+
+
+def _draw(ax: Axes, drawn: Sequence[Intervals], labels: Sequence[str], with_plain: bool) -> None:
+    """Draw all intervals; the first ones may be those of the plain averages."""
+    spacing = 2 * APART * min(1.0, 2 / len(drawn))
+    for place, (label, group) in enumerate(zip(labels, drawn, strict=True)):
+        y = np.arange(len(group.value)) + (place - (len(drawn) - 1) / 2) * spacing
+        plain = with_plain and place == 0
+        width = 2.0 if plain else min(5.0, 10 / len(drawn))
+        ax.hlines(y, *group.ends.T, color=group.colour, linewidth=width)
+        mark = "o" if plain else "|"
+        style = {"markersize": 5, "markerfacecolor": "white"} if plain else TICK
+        ax.plot(group.value, y, mark, color=group.colour, label=label, **style)
+
+
+def _points(texts: Sequence[str]) -> float:
+    """Estimate the width of some texts, in points."""
+    return CHARACTER * FONT * max(len(line) for text in texts for line in text.split("\n"))
+
+
+def _width_of(columns: Columns) -> float:
+    """Estimate the width of the numbers at the right, in points."""
+    return sum((GAP + _points([heading, *texts]) for heading, texts in columns), 0.0)
+
+
+def _legend(labels: Sequence[str], columns: Columns, room: float) -> Legend:
+    """Place the legend above the intervals, or above the headings of the numbers if it is too wide.
+
+    Args:
+        labels: the entries of the legend.
+        columns: the numbers at the right.
+        room: the width of the intervals and the numbers, in points.
+    """
+    entries = [MARKER + _points([label]) for label in labels]
+    raised = 0.0
+    if columns and sum(entries) > room - _width_of(columns):
+        raised = 4 + LEADING * FONT * max(heading.count("\n") + 1 for heading, _ in columns)
+    fitting = len(labels) if sum(entries) <= room else max(1, int(room // max(entries)))
+    return Legend(fitting, -(-len(labels) // fitting), raised)
 
 
 def _chosen(
     estimate: Estimate | Mapping[str, Estimate], names: Sequence[str] | None
 ) -> tuple[dict[str, Estimate], int]:
     """Select the integrands to draw of each estimate, and count those of the first that are not drawn."""
+    if isinstance(estimate, list | tuple):
+        raise TypeError(
+            f"{len(estimate)} estimates in a {type(estimate).__name__}: give them labels, in a dict such as "
+            '{"first": estimate, "second": other}.'
+        )
     if not isinstance(estimate, Mapping):
         refuse_others(estimate)
     given = {"controlled": estimate} if isinstance(estimate, Estimate) else dict(estimate)
@@ -168,45 +230,47 @@ def intervals_of(
     return [plain._replace(value=centres), *drawn]
 
 
-def _units(estimates: dict[str, Estimate], level: float, standardise: bool) -> str:
-    whose = f" of {next(iter(estimates))}" if len(estimates) > 1 else ""
-    distance = f"distance from the plain average{whose}, in its standard errors"
+def _units(
+    estimates: dict[str, Estimate], level: float, standardise: bool, between: str = " "
+) -> str:
+    whose = f" of {shortened(next(iter(estimates)), LABEL)}" if len(estimates) > 1 else ""
+    distance = f"distance from the plain average{whose},{between}in its standard errors"
     return f"{distance if standardise else 'value'} ({100 * level:g}% intervals)"
 
 
-def _columns(estimates: dict[str, Estimate]) -> dict[str, list[str]]:
+def _columns(estimates: dict[str, Estimate]) -> Columns:
     """Format the numbers at the right: plain values and worth of one estimate, differences of several."""
-    columns = {
-        label: _with_errors(
-            result.value, result.mcse, finest(result) * np.asarray(result.plain_mcse)
-        )
-        for label, result in estimates.items()
-    }
+    columns = [
+        (short_name(label, LABEL), _controlled(result)) for label, result in estimates.items()
+    ]
     (name, first), *others = estimates.items()
     if not others:
         worth = ["" if np.isnan(w) else worth_label(w) for w in first.worth]
-        return {
-            **columns,
-            "plain": _with_errors(first.plain_value, first.plain_mcse),
-            "worth": worth,
-        }
+        plain = _with_errors(first.plain_value, first.plain_mcse)
+        return [*columns, ("plain", plain), ("worth", worth)]
     for label, other in others:
         if not same_draws(other, first):
+            pair = [short_name(one, LABEL) for one in (label, name)]
+            between = " - " if sum(map(len, pair)) <= LINE else "\n- "
             difference = other - first
-            columns[f"{label} - {name}"] = _with_errors(difference.value, difference.mcse)
+            apart = _with_errors(difference.value, difference.mcse)
+            columns.append((between.join(pair), apart))
     return columns
 
 
-def _print_columns(ax: Axes, columns: dict[str, list[str]], size: float) -> None:
+def _controlled(estimate: Estimate) -> list[str]:
+    least = finest(estimate) * np.asarray(estimate.plain_mcse)
+    return _with_errors(estimate.value, estimate.mcse, least)
+
+
+def _print_columns(ax: Axes, columns: Columns, size: float) -> None:
     """Draw columns of text at the right of the axes, a row for each integrand."""
-    gap = 16.0
-    right = gap / 2
-    for heading, texts in columns.items():
-        # digits are about 0.6 as wide as the font size
-        right += 0.6 * size * max(map(len, (heading, *texts))) + gap
+    right = GAP / 2
+    for heading, texts in columns:
+        right += _points([heading, *texts]) * size / FONT + GAP
         style = {"fontsize": size, "ha": "right", "textcoords": "offset points"}
-        top = {"xycoords": "axes fraction", "va": "bottom", **style}
-        ax.annotate(literal(heading), (1, 1), (right, 4), **top)
+        top = {"xycoords": "axes fraction", "va": "bottom", "ma": "right", **style}
+        ax.annotate(heading, (1, 1), (right, 4), **top)
         for y, text in enumerate(texts):
             where = ax.get_yaxis_transform()
             ax.annotate(text, (1, y), (right, 0), xycoords=where, va="center", **style)
@@ -273,7 +337,10 @@ def plot_forest(
     # plot_forest requires draws, though it computes nothing from them: one draw of each integrand
     data = xr.DataTree.from_dict({"posterior": points.expand_dims(chain=1, draw=1)})
     settings = {"color": [group.colour for group in drawn], "labels": ["integrand"], **settings}
-    visuals = {"trunk": False, **settings.pop("visuals", {})}
+    visuals = {"trunk": False, "twig": {}, **settings.pop("visuals", {})}
+    if visuals["twig"] is not False:
+        visuals["twig"] = {"width": FOREST_LINE, **visuals["twig"]}
+    labeller = settings.setdefault("labeller", _short_labels(coords, backend))
     stats = {"twig": intervals, "point_estimate": points}
     collection = arviz_plots.plot_forest(
         data, combined=True, stats=stats, visuals=visuals, backend=backend, **settings
@@ -283,5 +350,17 @@ def plot_forest(
     arviz_plots.visuals.remove_axis(None, names_of_rows, axis="both")
     arviz_plots.visuals.labelled_x(None, target, text=_units(estimates, level, standardise))
     if collection.backend != "none":
-        collection.add_legend("model")
+        collection.add_legend("model", title="estimate", labeller=labeller)
     return collection
+
+
+def _short_labels(coords: Mapping[str, Sequence[str]], backend: str | None) -> Any:
+    """Return a labeller of arviz that shortens the names of integrands and estimates."""
+    from arviz_base import rcParams
+    from arviz_base.labels import MapLabeller
+
+    short = short_name if (backend or rcParams["plot.backend"]) == "matplotlib" else shortened
+    names: dict[Hashable, dict[Hashable, Hashable]] = {
+        dim: {name: short(name, LONGEST) for name in all_of} for dim, all_of in coords.items()
+    }
+    return MapLabeller(coord_map=names)

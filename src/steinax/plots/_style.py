@@ -97,23 +97,26 @@ def literal(text: str) -> str:
 
 
 def worth_label(worth: float) -> str:
-    """Format the worth of an estimate, with the digits that tables have.
+    """Format the worth of an estimate: the digits that tables have, with commas between thousands.
 
-    >>> worth_label(28.61), worth_label(440.7), worth_label(3.2e24), worth_label(np.inf)
-    ('28.6x', '440x', '>1e9x', '∞')
+    >>> worth_label(28.61), worth_label(965439.7), worth_label(3.2e24), worth_label(np.inf)
+    ('28.6x', '965,439x', '>1e9x', '∞')
     """
-    return f"{worth_text(worth)}x" if np.isfinite(worth) else factor_text(worth)
+    if not np.isfinite(worth):
+        return factor_text(worth)
+    text = worth_text(worth)
+    return f"{int(text):,}x" if text.isdigit() else f"{text}x"
 
 
 def factor_text(factor: float) -> str:
     """Format a factor with three digits.
 
-    >>> [factor_text(factor) for factor in (2.283, 28.6, 2093.0, 1e6, np.inf)]
-    ['2.28x', '28.6x', '2,090x', '1e6x', '∞']
+    >>> [factor_text(factor) for factor in (2.283, 28.6, 2093.0, 1e5, 1e6, np.inf)]
+    ['2.28x', '28.6x', '2,090x', '100,000x', '1e6x', '∞']
     """
     if not np.isfinite(factor):
         return "∞" if factor > 0 else "?"
-    if factor >= 99_950:
+    if factor >= 999_500:
         return f"{factor:.1e}x".replace("e+0", "e").replace("e+", "e").replace(".0e", "e")
     return f"{float(f'{factor:.3g}'):,.0f}x" if factor >= 999.5 else f"{factor:.3g}x"
 
@@ -150,9 +153,12 @@ def plain_log(ax: Axes) -> None:
     ax.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
-def legend_above(ax: Axes, columns: int) -> None:
-    """Put a legend above the axes, where it hides nothing."""
+def legend_above(ax: Axes, columns: int, raised: float = 0.0) -> None:
+    """Put a legend above the axes, where it hides nothing, and so many points higher."""
+    transforms = require("matplotlib.transforms", extra="plots")
+    up = transforms.ScaledTranslation(0.0, raised / 72, ax.figure.dpi_scale_trans)
     ax.legend(
+        bbox_transform=ax.transAxes + up,
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         ncols=columns,
@@ -169,6 +175,7 @@ __all__ = [
     "FONT",
     "GRID",
     "INK",
+    "LONGEST",
     "PLAIN",
     "ROWS",
     "Axes",
