@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -11,8 +12,11 @@ import numpy as np
 import pandas
 import pytest
 import xarray
+from scipy import stats
 
 import steinax as sx
+from steinax._show import digits
+from steinax.cli import main
 
 X = np.random.default_rng(0).normal(size=(4, 100, 2))
 SAMPLE = sx.Sample(X, -X)
@@ -84,6 +88,48 @@ MISTAKES = {
     'sx.ControlVariate.load("absent")': "there is no file absent: check the path",
     'sx.cross_validate("x", sample, {"a": sx.Polynomial(1)})': "give the families as a list",
     "new.probability(1.0)": "probability(above=0)",
+    "new.probability(above=2, below=1)": "use 1 - probability(above=1, below=2).value",
+    "new.probability(above=[0, 1], below=1)": "above=1 is not less than below=1, and no number",
+    "sx.predictive(lambda x: x[0], sample)": "let it give the conditional distribution",
+    "sx.predictive(lambda x: None, sample)": "gives nothing: let it give the conditional",
+    "sx.predictive(sample, lambda x: stats.norm(x[0], 1))": "stats.norm(mu, sigma), and then the sample",
+    "sx.estimate(lambda cut: cut.sel(at='low'), ordered)": "gets the variable cut, an array without labels",
+    "sx.estimate(lambda cut: cut['low'], ordered)": "gets the variable cut, an array without labels",
+    "sx.estimate({'g': lambda cut: cut[7]}, ordered)": "the integrand 'g', a function of cut of shape (3,), "
+    "takes index 7, out of bounds for an axis of length 3: positions count from 0, so use 0 to 2.",
+    'sx.estimate("cut > 1", ordered)': 'a function: {"p": lambda cut: cut > 1}. Use one of these',
+    'sx.estimate("log(slope)/cut[0]", ordered)': '{"f": lambda slope, cut: jnp.log(slope)/cut[0]}',
+    'sx.estimate("slop", ordered)': "the sample has cut, slope, x. Did you mean 'slope'? Use one",
+    'sx.estimate("Slope", ordered)': "Did you mean 'slope'?",
+    'sx.estimate("nothing", ordered)': "the sample has cut, slope, x. Use one of these",
+    'sx.estimate({"g": lambda slop: slop}, ordered)': "the integrand 'g' is a function of slop, but the "
+    "sample has no slop: it has cut, slope, x. Did you mean 'slope'? Name",
+    'est["xx"]': "no integrand is called 'xx': there are x. Did you mean 'x'? Use one of these.",
+    'many["rate[20]"]': "called 'rate[20]': there are rate[0], rate[1],",
+    'many["slop"]': "called 'slop': there are rate, tau, slope. Did you mean 'slope'? Use one",
+    'many.derived(lambda m: m["slop"])': "there are rate, tau, slope. Did you mean 'slope'? Use",
+    "many.derived(lambda tau, slop: tau / slop)": "there are rate, tau, slope. Did you mean 'slope'?",
+    'sx.weigh("x", sample)': "the sample comes first: weigh(sample)",
+    'sx.summary("x", sample)': "the sample comes first, and then the names: summary(sample, ['mu',",
+    'weighted.quantile([0.05, 0.95], "x")': "come first, and then the numbers: quantile('mu', [0.05",
+    'weighted.hdi(0.9, "x")': "come first, and then the numbers: hdi('mu', 0.9)",
+    'weighted.density([0.0, 1.0], "x")': "come first, and then the numbers: density('mu', [0.0",
+    "sx.summary(sample, ci_prob=95)": "ci_prob=95: give the probability that an interval covers, one",
+    'sx.summary(sample, var_names=["xx"])': "no variable is called xx: there are x. Did you mean 'x'?",
+    'sx.estimate_many(sx.Batch(x[None], -x[None]), "x")': "first, and then the posteriors",
+    'sx.estimate_many([sample], "x")': "first, and then the posteriors: estimate_many(f, samples)",
+    'sx.estimate_many("x", sample)': "of type Sample: give a list of samples, or use estimate(f, sample)",
+    'sx.estimate_many("x", x)': "of type ndarray: give a Batch(draws, scores)",
+    'sx.estimate_many("x", "a.nc")': "of type str: give a list of paths, ['a.nc']",
+    'sx.estimate_many("x", (s for s in [sample]))': "of type generator: give a Batch, or a list",
+    'sx.KernelTranslates("matern")': "kernel is 'matern': give one such as steinax.kernels.Matern52()",
+    "sx.KernelTranslates(sx.kernels.Matern52)": "kernel is the class Matern52: give one such as",
+    "sx.KernelTranslates(sx.kernels.Matern52(), 100)": "centres is 100: give one such as Landmarks(100)",
+    'sx.Polynomial("2")': "Polynomial('2'): the degree must be 1 or more, and whole: give one such as",
+    'sx.Network("relu")': "The activation is a function, Network(activation=jax.nn.relu)",
+    'sx.Network(activation="relu")': "'relu' is not a function: give one, such as jax.nn.relu",
+    'sx.evidence(tempered, method="ti")': "method='ti' is not a method: give one of steinax.tempering",
+    "sx.from_numpyro(lambda y: y, {})": "give those it was run with as model_args=(...) and model_kwargs",
     "sx.estimate(lambda d: d.a, labelled)": "write m['a'], or give the function an argument called a",
     'sx.audit(sample, log_density=lambda x: x["mu"])': 'log_density({"mu": x[0]',
 }
@@ -95,7 +141,13 @@ from scipy import stats
 x = np.random.default_rng(0).normal(size=(4, 100, 2))
 sample = sx.Sample(x, -x)
 labelled = sx.Sample(x, -x, names=["a", "b"])
+variables = {"cut": x[..., [0, 0, 0]], "slope": x[..., 1]}
+ordered = sx.from_arrays(x, -x, variables=variables)
 est = sx.estimate("x", sample, sx.Polynomial(1))
+of_vector = {"rate": np.repeat(x, 6, axis=-1), "tau": x[..., 0], "slope": x[..., 1]}
+many = sx.estimate(of_vector, sample, sx.Polynomial(1))
+weighted = sx.weigh(sample, sx.Polynomial(1))
+tempered = sx.Tempered(x, -x[..., 0] ** 2, -x, -x, np.linspace(0, 1, 4))
 new = sx.predictive(lambda x: stats.norm(x[0], 1), sample)
 told = {}
 for typed in json.load(sys.stdin):
@@ -143,6 +195,16 @@ def test_csv_files_are_cmdstans(tmp_path: Path) -> None:
             sx.summary(path)
 
 
+def test_an_npz_file_is_no_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    control = sx.fit("x", SAMPLE, sx.Polynomial(1))
+    assert control.note == "solved exactly: 2 coefficients, 400 draws"
+    control.save(tmp_path / "g.npz")
+    assert main(["audit", str(tmp_path / "g.npz")]) == 2
+    told = capsys.readouterr().err
+    assert "g.npz seems to be an npz file of arrays, such as a saved control variate" in told
+    assert "give the netCDF file, the zarr store or the CSV files" in told
+
+
 class TestFunctions:
     def test_an_index_out_of_range_is_an_error(self) -> None:
         """By default jax takes the last element, in silence."""
@@ -153,6 +215,11 @@ class TestFunctions:
         with pytest.raises(IndexError) as caught:
             sx.estimate(lambda x: x[:, 0], SAMPLE)
         assert "one draw at a time: of x of shape (2,)" in caught.value.__notes__[-1]
+
+    def test_an_unknown_name_is_printed_without_quotes(self) -> None:
+        with pytest.raises(KeyError) as caught:
+            sx.summary(SAMPLE, var_names=["tauu"])
+        assert str(caught.value).startswith("no variable is called tauu: there are x. Use some")
 
     def test_a_name_with_a_typing_error(self) -> None:
         sample = sx.Sample(X, -X, names=["mu", "log_tau"])
@@ -221,6 +288,31 @@ class TestEstimates:
         exact = sx.estimate("x", SAMPLE)
         assert ">1e9" in repr(exact)
         assert max(len(cell) for cell in repr(exact).split("\n")[1].split()) <= 14
+
+    def test_a_small_value_is_a_power_of_ten(self) -> None:
+        assert digits(2.4387e-10, 3.1e-12) == "2.439e-10"
+        assert digits(-9.94e-5, 1e-6) == "-9.94e-05"
+        assert digits(1.2e-7, 0.01) == digits(0.0, 0.01) == "0.000"
+
+    def test_the_mean_of_a_probability_exists(self) -> None:
+        """That of a rare event has a tail as heavy as those without a mean, and is bounded."""
+        new = sx.predictive(lambda x: stats.norm(x[0], 1), SAMPLE)
+        rare = new.probability(above=7)
+        inside = sx.estimate(lambda x: jax.scipy.stats.norm.sf(7 - x[0]), SAMPLE)
+        assert inside.heavy and not rare.heavy
+        assert "may not exist" not in repr(rare)
+        value = repr(rare).split("\n")[1].split()[3]
+        assert "e-" in value and len(value) < 10
+
+    def test_the_control_variates_of_several_integrands(self) -> None:
+        """Those of each are listed elsewhere, and there may be more mixtures than candidates."""
+        est = sx.estimate(lambda x: x[0] ** jnp.arange(1, 4), SAMPLE)
+        differ = replace(est, chosen=("one", "two", "one"))
+        lines = repr(differ).split("\n")
+        assert lines[4] == "control variates differ by integrand: see .chosen and .candidates"
+        assert lines[5].startswith("chosen among")
+        total = replace(est, chosen=("one", "two", "three")).derived(lambda mean: mean["f"].sum())
+        assert total.chosen == ("from 3 combinations of control variates",)
 
     def test_one_chain_has_no_rhat(self) -> None:
         one = sx.estimate(lambda x: x**3, sx.Sample(X[0], -X[0]))

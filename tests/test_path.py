@@ -15,7 +15,7 @@ X = np.random.default_rng(0).normal(size=(4, 250, 3))
 SAMPLE = sx.Sample(X, -X)
 CALLS: dict[str, tuple[Callable[[], object], int]] = {
     "choice": (lambda: sx.estimate("x", SAMPLE), 25),
-    "search": (lambda: sx.estimate({"f": np.sin(X)}, SAMPLE), 25),
+    "search": (lambda: sx.estimate({"f": np.sin(X)}, SAMPLE), 26),
     "polynomial": (lambda: sx.estimate("x", SAMPLE, sx.Polynomial(2)), 22),
     "fit": (lambda: sx.fit("x", SAMPLE, sx.Polynomial(2)), 15),
     "stream": (

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,19 @@ class UnknownNameError(KeyError, ValueError):
         return str(self.args[0])
 
 
+def meant(name: str, known: Iterable[str]) -> str:
+    """Ask whether the most similar of the known names is meant, in a sentence; empty if none is similar.
+
+    >>> meant("Slop", ["slope", "tau"]), meant("mu", ["slope", "tau"])
+    ("Did you mean 'slope'? ", '')
+    """
+    from difflib import get_close_matches
+
+    lower = {one.lower(): one for one in known}
+    close = get_close_matches(name.lower(), lower, 1)
+    return f"Did you mean {lower[close[0]]!r}? " if close else ""
+
+
 def no_attribute(kind: str, name: str, hints: Mapping[str, str]) -> str:
     """Return the message for a missing attribute, with a hint to what may be meant.
 
@@ -92,4 +105,4 @@ def _check_call(function: Any, hint: str, args: tuple[Any, ...], named: dict[str
         raise TypeError(f"{function.__name__}: {error}. {hint}") from None
 
 
-__all__ = ["UnknownNameError", "no_attribute", "require", "usage", "warn"]
+__all__ = ["UnknownNameError", "meant", "no_attribute", "require", "usage", "warn"]

@@ -205,6 +205,7 @@ def _is_default(field: dataclasses.Field, value: object) -> bool:
 FINEST = 1e-7  # of the plain error: smaller digits are not printed
 MANY = 1e6  # draws: larger numbers are printed as powers of ten
 PERFECT = 1e9  # gain in efficiency above which the error is negligible
+SMALL = 1e-4  # smaller numbers are printed as powers of ten
 SHOWN = 5  # names listed in a sentence
 BEYOND = f">{PERFECT:.0e}".replace("+0", "")
 
@@ -216,6 +217,15 @@ def some_of(names: Sequence[str], most: int = 10) -> str:
     ('a, b, ...', 'a')
     """
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def vectors_once(names: Sequence[str]) -> list[str]:
+    """List names in order, and instead of the elements of a vector its name.
+
+    >>> vectors_once(["mu", "rate[0]", "rate[1]", "tau"])
+    ['mu', 'rate', 'tau']
+    """
+    return list(dict.fromkeys(name.partition("[")[0] for name in names))
 
 
 def listed(names: Sequence[str]) -> str:
@@ -308,8 +318,15 @@ def worth_text(worth: float) -> str:
 
 
 def digits(value: float, error: float) -> str:
-    """Format a number to two significant digits of its error."""
+    """Format a number to two significant digits of its error; a small one as a power of ten.
+
+    >>> digits(1.23456, 0.012), digits(2.4387e-10, 3e-12), digits(2.4e-10, 0.012)
+    ('1.235', '2.439e-10', '0.000')
+    """
     if not (np.isfinite(error) and error >= LEAST_ERROR):
         return f"{value:.6g}"
-    places = min(max(1 - int(np.floor(np.log10(error))), 0), 15)
+    places = 1 - int(np.floor(np.log10(error)))
+    if 0 < abs(value) < SMALL and (more := places + int(np.floor(np.log10(abs(value))))) >= 1:
+        return f"{value:.{min(more, 15)}e}"
+    places = min(max(places, 0), 15)
     return f"{round(value, places) + 0.0:.{places}f}"  # adding 0 to -0 makes it 0

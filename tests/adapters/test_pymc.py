@@ -329,6 +329,13 @@ def test_data_changed_after_sampling_are_noticed() -> None:
         with pytest.raises(ValueError, match="with the data it had then"):
             from_pymc(model, trace, backend="jax")
         changed = from_pymc(model, trace, backend="jax", check=False)
+        with model:
+            pm.set_data({"x": np.arange(7.0)})
+        for backend in ("jax", "numpy"):
+            with pytest.raises(
+                ValueError, match=r"another shape, than .*pm\.set_data, before from"
+            ):
+                from_pymc(model, trace, backend=backend)
     assert not np.allclose(changed.scores, kept.scores)
 
 

@@ -4,6 +4,7 @@ import gzip
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -62,6 +63,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "text.nc").write_text("no netCDF", encoding="utf-8")
     (path / "empty.csv").touch()
     (path / "README.md").write_text("# notes\n", encoding="utf-8")
+    np.savez(path / "arrays.npz", a=np.zeros(3))
+    with zipfile.ZipFile(path / "other.zip", "w") as archive:
+        archive.writestr("notes.txt", "# notes")
     (path / "packed").mkdir()
     (path / "packed" / "draws.csv.gz").write_bytes(gzip.compress(b"# a run\n"))
     return path

@@ -14,6 +14,8 @@ MISTAKES = {
     "summary packed": "the files in packed are compressed: unpack them",
     "summary text.nc": "give the file that the sampler wrote",
     "summary empty.csv": "is empty",
+    "audit arrays.npz": "seems to be an npz file of arrays, such as a saved control variate, and not a",
+    "audit other.zip": "seems to be a zip file, and not a sample: give the netCDF file, the zarr store",
     "summary draws.nc draws.zarr": "name one netCDF file",
     "summary draws.nc --var nope": "there are mu, tau, beta",
     "summary .": "not a zarr store",

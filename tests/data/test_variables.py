@@ -146,8 +146,10 @@ def test_labels_with_commas_stay_as_they_are() -> None:
 
 
 def test_hints_for_functions_of_another_library() -> None:
-    with pytest.raises(AttributeError) as error:
+    with pytest.raises(ValueError, match="gets the variable theta, an array without labels or me"):
         sx.data.integrands(lambda theta: theta.sel(school="Choate"), _sample())
+    with pytest.raises(AttributeError) as error:
+        sx.data.integrands(lambda theta, tau: theta.sel(school="Choate") + tau, _sample())
     assert "take elements by position" in error.value.__notes__[-1]
     values = sx.data.integrands(lambda theta: theta[theta > -9].mean(), _sample()).values
     np.testing.assert_allclose(values[..., 0], THETA.mean(axis=-1))

@@ -64,7 +64,7 @@ class TestVectors:
         np.testing.assert_allclose(found.value[0], est.value[3:].sum(), rtol=1e-12)
 
     def test_mistakes_in_derived(self) -> None:
-        with pytest.raises(KeyError, match="no variable is called 'nu': there are alpha"):
+        with pytest.raises(KeyError, match="'nu': there are alpha, square, mu, wave"):
             EST.derived(lambda mean: mean["nu"])
         with pytest.raises(ValueError, match=r"shape \(3,\): let each function return one number"):
             EST.derived(lambda mean: mean["alpha"])

@@ -51,9 +51,10 @@ def sites_of(
         widest(lambda: jax.eval_shape(record), np.float64)
     except TypeError as error:
         if "missing" in str(error) and "argument" in str(error):
-            error.add_note(
-                "Give the arguments of the model as model_args=(...) and model_kwargs={...}."
-            )
+            raise TypeError(
+                f"the model needs arguments ({error}): give those it was run with as model_args=(...) and "
+                "model_kwargs={...}."
+            ) from error
         raise
     return sites
 

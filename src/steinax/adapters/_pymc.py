@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -115,6 +116,7 @@ def _by_jax(inputs: list[Any], outputs: list[Any]) -> Callable[..., list[np.ndar
 BACKENDS = {"numpy": _by_numpy, "numba": _by_numba, "jax": _by_jax}
 
 
+UNFIT = re.compile(r"shape|broadcast|dimension|mismatch|out of bounds", re.IGNORECASE)
 NEAR = 1e-3  # of the range of log densities: other data or another model differ by far more
 
 
@@ -265,8 +267,8 @@ def _recompute(
         _check_shape(rv, values.shape[2:])
     shape = series[0].shape[:2]
     points = [values.reshape(-1, *values.shape[2:]) for values in series]
-    unconstrain, density = compiled_functions(model, backend)
-    with np.errstate(all="ignore"):  # at the edge of a support
+    with np.errstate(all="ignore"), _explained():  # errors of numbers are at the edge of a support
+        unconstrain, density = compiled_functions(model, backend)
         unconstrained = unconstrain(*points)
     if refuse:
         _check_finite(model, points, unconstrained, shape[1])
@@ -274,7 +276,8 @@ def _recompute(
     finite = np.isfinite(draws).all(axis=1)
     log_density, scores = np.full(len(draws), np.nan), np.full(draws.shape, np.nan)
     if finite.any():
-        log_density[finite], scores[finite] = density(*(x[finite] for x in unconstrained))
+        with _explained():
+            log_density[finite], scores[finite] = density(*(x[finite] for x in unconstrained))
     names = [
         element(value.name, index)
         for value, x in zip(model.value_vars, unconstrained, strict=True)
@@ -289,6 +292,21 @@ def _recompute(
         "log_density": log_density.reshape(shape),
         "verified": True,
     }
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Explain the errors of arrays that do not fit together: the model has other data than it had."""
+    try:
+        yield
+    except (ValueError, TypeError, IndexError) as error:
+        if not UNFIT.search(str(error)):
+            raise
+        why = str(error).strip().partition("\n")[0]
+        raise ValueError(
+            f"the model cannot be evaluated on the trace ({why}): it has other data, or data of another "
+            "shape, than when it was sampled. Set the original data again, by pm.set_data, before from_pymc."
+        ) from error
 
 
 def _at_points(model: Any, x: np.ndarray, backend: str) -> dict[str, Any]:
@@ -360,5 +378,7 @@ def _check_density(stats: "xarray.Dataset", log_density: np.ndarray) -> None:
         raise ValueError(
             "the log densities in the trace differ from those of the model, by up to "
             f"{difference:.3g} beyond a constant: give the model that was sampled, with the data it had "
-            "then (pm.set_data), or check=False if several step methods shared the work."
+            "then (pm.set_data). If PyMC used several step methods (it lists them when it samples, such as "
+            "NUTS and Metropolis), the trace may hold densities from between two of them: then give "
+            "check=False."
         )

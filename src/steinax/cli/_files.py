@@ -105,12 +105,32 @@ def _kind(path: Path) -> str:
     if start.startswith(GZIP):
         raise ValueError(f"{path} is compressed: unpack it first (gunzip {path}).")
     if start.startswith(ZIP):
-        return "zarr"
+        return _kind_of_zip(path)
     if start.startswith(STAN):
         return CMDSTAN
     raise ValueError(
         f"{path} is {'empty' if not start else 'neither netCDF nor zarr nor a CSV file of CmdStan'}: give "
         "the file that the sampler wrote."
+    )
+
+
+def _kind_of_zip(path: Path) -> str:
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(path) as archive:
+            names = archive.namelist()
+    except BadZipFile as error:
+        raise ValueError(f"{path} cannot be read ({error}): write or copy it again.") from None
+    if any(name in ZARR for name in names):
+        if path.suffix != ".zip":
+            raise ValueError(f"{path} is a zarr store in one file: let its name end in .zip.")
+        return "zarr"
+    arrays = all(name.endswith(".npy") for name in names)
+    what = "an npz file of arrays, such as a saved control variate" if arrays else "a zip file"
+    raise ValueError(
+        f"{path} seems to be {what}, and not a sample: give the netCDF file, the zarr store or the CSV files "
+        "of CmdStan that the sampler wrote. In Python, ControlVariate.load reads a control variate."
     )
 
 

@@ -1,6 +1,7 @@
 """Integrands that are functions of a draw: their values, evaluated draw by draw or compiled."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -35,8 +36,10 @@ _NEEDS_VALUES = (
     jax.errors.ConcretizationTypeError,
     jax.errors.NonConcreteBooleanIndexError,
 )
+LABELLED = "Tracer has no attribute"  # in jax's error for .sel(...) of an array
+OUTSIDE = re.compile(r"index (-?\d+)(?: is)? out of bounds for axis \d+ with size (\d+)")
 HINTS = {  # by a part of an error's text
-    "Tracer has no attribute": "Its arguments are arrays, without labels or methods of xarray: take elements "
+    LABELLED: "Its arguments are arrays, without labels or methods of xarray: take elements "
     'by position, as in theta[2], or ask for "theta[Choate]" by name.',
 }
 SYMBOLIC = "to a tensor variable"  # in the error of PyTensor's functions, given an array of jax
@@ -193,6 +196,12 @@ class DrawFunction:
                 )
                 if SYMBOLIC in str(error):
                     raise _symbolic(self.label) from error
+                if outside := OUTSIDE.search(str(error)):
+                    raise IndexError(
+                        f"the integrand {self.label!r}, a function of {self._described()}, takes index "
+                        f"{outside[1]}, out of bounds for an axis of length {outside[2]}: positions count "
+                        f"from 0, so use 0 to {int(outside[2]) - 1}."
+                    ) from error
                 for part, hint in HINTS.items():
                     if part in str(error):
                         error.add_note(hint)

@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from .._require import UnknownNameError
+from .._require import UnknownNameError, meant
 from .._show import some_of
 from .._types import AnyArray, Points, Series, Values
 from ..working import find_missing, unreadable
 from ._coordinates import kept_training, training_note, training_size
-from ._functions import Above, DrawFunction
+from ._functions import LABELLED, Above, DrawFunction
 from ._jumps import Steps, curved_steps, joined, steps_above, steps_of
 from ._sample import ADAPTERS, Sample, places, reals
 from ._variables import (
@@ -42,7 +42,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 def function_of(label: str, f: Callable, sample: Sample) -> tuple[DrawFunction, tuple[int, ...]]:
     """Bind a function to the draws or variables it needs; also return the shape of its value on a draw."""
     try:
-        function = DrawFunction(label, f, _arguments(f, sample), sample.dtype)
+        function = DrawFunction(label, f, _arguments(label, f, sample), sample.dtype)
         return function, function.shape()
     except Exception as error:  # such as d["mu"] of an array raises in jax and NumPy
         first_error = error
@@ -59,15 +59,15 @@ def function_of(label: str, f: Callable, sample: Sample) -> tuple[DrawFunction, 
 def _refuse_labels(name: str, function: DrawFunction, error: Exception) -> None:
     """Raise the error of a function of one variable, or say that it takes numbers and no labels."""
     try:
-        asks = function.asks()
+        labelled = function.asks() or LABELLED in str(error)
     except Exception:  # the label is no variable
-        asks = True
-    if not asks:
+        labelled = True
+    if not labelled:
         raise error
     raise ValueError(
-        f"a function of {name} alone gets the variable {name}, an array without labels: use positions, "
-        f"{name}[0], or request an element by its label, estimate('{name}[...]', sample). To read variables "
-        "by name, call the argument something else, such as lambda d: d['...']."
+        f"a function of {name} alone gets the variable {name}, an array without labels or methods of xarray: "
+        f"use positions, {name}[0], or request an element by its label, estimate('{name}[...]', sample). To "
+        "read variables by name, call the argument something else, such as lambda d: d['...']."
     ) from error
 
 
@@ -87,7 +87,7 @@ def named_arguments(f: Callable) -> dict[str, inspect.Parameter]:
     return {n: p for n, p in signature.items() if p.default is p.empty and p.kind in _NAMED}
 
 
-def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
+def _arguments(label: str, f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
     """Choose the arguments of a function on each draw: variables by name, or the draw itself."""
     arguments = named_arguments(f)
     names = list(arguments)
@@ -99,9 +99,10 @@ def _arguments(f: Callable, sample: Sample) -> Points | dict[str, np.ndarray]:
     stranger = sample.variables is not None and missing != [DRAW]
     if available and (len(names) > 1 or stranger or get_close_matches(missing[0], available)):
         raise ValueError(
-            f"a function of {', '.join(names)}, but the sample has no {', '.join(missing)}: it has "
-            f"{some_of(available)}. Name the arguments after some of these; for the whole unconstrained "
-            "draw, (dim,), write lambda x: ... or lambda x, /: ..."
+            f"the integrand {label!r} is a function of {', '.join(names)}, but the sample has no "
+            f"{', '.join(missing)}: it has {some_of(available)}. {meant(missing[0], available)}Name the "
+            "arguments after some of these; for the whole unconstrained draw, (dim,), write lambda x: ... or "
+            "lambda x, /: ..."
         )
     return sample.x if missing or not names else {name: known[name] for name in names}  # type: ignore
 
@@ -288,7 +289,18 @@ def _hint(name: str, known: Sequence[str]) -> str:
     if re.fullmatch(r"\w+(\.\d+)+", name):
         base, *index = name.split(".")
         return f"Stan's {name} is {element(base, [int(i) - 1 for i in index])} here. "
-    return ""
+    return _as_function(name, known) or meant(name, known)
+
+
+def _as_function(expression: str, known: Sequence[str]) -> str:
+    """Say how to write an expression of known names, such as `tau > 1`, as a function; empty for others."""
+    outside = re.sub(r"\[[\d, -]*\]", "", expression)  # of indices
+    used = list(dict.fromkeys(re.findall(r"\b[A-Za-z_]\w*\b(?!\()", outside)))
+    if not used or not set(used) <= set(known) or not re.search(r"[-+*/<>=(]", outside):
+        return ""
+    key = "p" if re.search("[<>=]", outside) else "f"
+    code = re.sub(r"\b(\w+\()", r"jnp.\1", expression)
+    return f'An expression is a function: {{"{key}": lambda {", ".join(used)}: {code}}}. '
 
 
 type IntegrandSpec = Integrand | Mapping[str, Integrand] | Iterable[str]

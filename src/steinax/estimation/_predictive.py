@@ -14,7 +14,7 @@ from .._require import usage
 from .._types import AnyArray
 from ..auditing import AuditMode
 from ..chains import linearised
-from ..data import Integrands, Sample, integrands, refuse_graph
+from ..data import Integrands, Sample, check_sample, integrand_columns, integrands, refuse_graph
 from ..families import AbstractFamily
 from ._estimate import estimate
 from ._quantiles import levels_of
@@ -27,6 +27,7 @@ NEWTON = 5
 NEAR = 0.1  # of the standard error: no more steps are made once the distance is smaller
 WIDTH = 1e-3  # of the spread of the new data: the distance over which the slope is computed
 
+NUMBERS = (np.ndarray, np.generic, jax.Array, float, int, str)  # no distributions
 type Numbers = float | int | np.generic | Sequence[Any] | AnyArray
 
 
@@ -112,8 +113,7 @@ class Predictive:
             above: the lower limit: a number, or one for each of the new data.
             below: the upper limit: a number, or one for each of the new data.
         """
-        if above is None and below is None:
-            raise ValueError("no event: give above=, below=, or both, such as above=0.")
+        _check_event(above, below)
 
         def inside(given: Any) -> Any:
             if below is None:
@@ -128,7 +128,7 @@ class Predictive:
         names = tuple(
             _event(name, *limit) for name, *limit in zip(result.names, *limits, strict=True)
         )
-        return replace(result, names=names, value=np.clip(result.value, 0, 1))
+        return replace(result, names=names, value=np.clip(result.value, 0, 1), heavy=())
 
     def quantile(self, q: Numbers) -> Estimate:
         r"""Estimate predictive quantiles, at which the predictive distribution function equals $q$.
@@ -154,7 +154,7 @@ class Predictive:
             for cdf in (heights.value, heights.plain_value)
         )
         quantiles = _changed(heights, "{}", (value, -1 / slope), (plain, -1 / slope))
-        return replace(quantiles, names=tuple(names))
+        return replace(quantiles, names=tuple(names), heavy=())
 
     def lppd(self, y: Numbers) -> Estimate:
         r"""Estimate the log pointwise predictive density, $\sum_i \log E_\theta\, p(y_i \mid \theta)$.
@@ -192,13 +192,17 @@ class Predictive:
             f: a function of the conditional distribution.
             plain: whether it is for a plain average, which does not need the training points.
         """
+        sample = self.sample.with_training() if plain else self.sample
+        return integrands({label: self._integrand(f)}, sample)
+
+    def _integrand(self, f: Callable[[Any], Any]) -> Callable[..., Any]:
+        """Make a function of the parameters from a function of the conditional distribution."""
 
         @wraps(self.conditional)
         def evaluate(*draw: Any, **variables: Any) -> Any:
             return f(self._given(draw, variables))
 
-        sample = self.sample.with_training() if plain else self.sample
-        return integrands({label: evaluate}, sample)
+        return evaluate
 
     def _given(self, draw: tuple[Any, ...], variables: dict[str, Any]) -> Any:
         """Return the conditional distribution, cached for NumPy values: scipy is slow to construct them."""
@@ -213,6 +217,12 @@ class Predictive:
     def _conditional(self, draw: tuple[Any, ...], variables: dict[str, Any]) -> Any:
         conditional = self.conditional(*draw, **variables)
         refuse_graph(self.name, conditional)
+        if conditional is None or isinstance(conditional, NUMBERS):
+            raise TypeError(
+                f"the function of `predictive` gives {'nothing' if conditional is None else 'numbers'}: let "
+                "it give the conditional distribution of the new data, such as scipy.stats.norm(mu, sigma). "
+                "For the mean of a function use `estimate`."
+            )
         return conditional
 
     def _estimate(self, f: dict[str, Integrands]) -> Estimate:
@@ -315,9 +325,30 @@ def predictive(
     if not callable(conditional):
         raise TypeError(
             f"the conditional distribution is of type {type(conditional).__name__}: give a function of the "
-            "parameters, such as lambda mu, sigma: stats.norm(mu, sigma)."
+            "parameters first, such as lambda mu, sigma: stats.norm(mu, sigma), and then the sample."
         )
-    return Predictive(conditional, sample, family, audit, name)
+    check_sample(sample)
+    new = Predictive(conditional, sample, family, audit, name)
+    # on one draw, so that its errors are raised here
+    integrand_columns({name: new._integrand(lambda given: 0.0)}, sample.with_training())
+    return new
+
+
+def _check_event(above: Numbers | None, below: Numbers | None) -> None:
+    """Refuse events without limits, and those whose lower limit is not below the upper one."""
+    if above is None and below is None:
+        raise ValueError("no event: give above=, below=, or both, such as above=0.")
+    if above is None or below is None:
+        return
+    low, high = (np.ravel(end) for end in np.broadcast_arrays(above, below))
+    empty = low >= high
+    if empty.any():
+        low, high = (f"{end[empty.argmax()]:g}" for end in (low, high))
+        tails = f"; for the two tails use 1 - probability(above={high}, below={low}).value"
+        raise ValueError(
+            f"above={low} is not less than below={high}, and no number is between them: give above= less "
+            f"than below={tails if low != high else ''}."
+        )
 
 
 def _changed(
@@ -347,11 +378,6 @@ def _changed(
 
 def _called(given: Any, *names: str) -> Any:
     """Return the value of the first of some methods or properties that a distribution has."""
-    if isinstance(given, np.ndarray | np.generic | jax.Array | float | int):
-        raise TypeError(
-            "the function of `predictive` gives numbers: let it give the conditional distribution of the new "
-            "data, such as scipy.stats.norm(mu, sigma). For the mean of a function use `estimate`."
-        )
     for name in names:
         if hasattr(given, name):
             attribute = getattr(given, name)

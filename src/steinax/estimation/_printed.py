@@ -1,7 +1,6 @@
 """How an estimate is printed: its table in a terminal or a notebook, and the notes below it."""
 
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -138,16 +137,10 @@ def no_mean(names: Sequence[str]) -> str:
 
 
 def _chosen(estimate: Any, more: str) -> list[str]:
-    """Describe the control variate chosen for most integrands, and how many others there are."""
-    (most, served), *others = Counter(estimate.chosen).most_common()
-    if not others:
-        return [f"{most}, {estimate.note}"]
-    if served == 1:
-        return [f"a control variate for each integrand (see {more}), {estimate.note}"]
-    return [
-        f"{most} for {served} of {len(estimate)} integrands, and others for the remaining ones (see {more})",
-        estimate.note,
-    ]
+    """Describe the control variate that all integrands have, or say where those of each are listed."""
+    if len(set(estimate.chosen)) == 1:
+        return [f"{estimate.chosen[0]}, {estimate.note}"]
+    return [f"control variates differ by integrand: see {more}", estimate.note]
 
 
 COLUMNS = ("value", "mcse", "plain_value", "plain_mcse", "worth", "ess", "rhat")

@@ -13,11 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._numerics import precision
-from .._require import UnknownNameError, no_attribute
-from .._show import (
-    listed,
-    some_of,
-)
+from .._require import UnknownNameError, meant, no_attribute
+from .._show import listed, some_of, vectors_once
 from .._types import AnyArray
 from ..auditing import AuditReport
 from ..chains import (
@@ -146,10 +143,31 @@ def covariance(error: AnyArray, batches: AnyArray) -> np.ndarray:
 
 def _called(h: Callable, names: tuple[str, ...], mean: Callable[[str], Any]) -> Any:
     """Call a function of the expectations: of all by name, or of those that its arguments are named after."""
-    asked = {name: mean(name) for name in inspect.signature(h).parameters}
+    parameters = inspect.signature(h).parameters
+    asked = {name: mean(name) for name in parameters}
     if len(asked) > 1 and all(value is not None for value in asked.values()):
         return h(**asked)
-    return h(ByName({}, names, mean))
+    required = [name for name, one in parameters.items() if one.default is one.empty]
+    missing = [name for name in required if asked[name] is None]
+    if len(required) > 1 and missing:
+        raise _unknown(missing[0], names)
+
+    def known(name: str) -> Any:
+        value = mean(name)
+        if value is None:
+            raise _unknown(name, names)
+        return value
+
+    return h(ByName({}, names, known))
+
+
+def _unknown(name: str, names: Sequence[str]) -> UnknownNameError:
+    """Make the error for a name that is not one of the integrands or vectors."""
+    elements = [one for one in names if one.startswith(f"{name.partition('[')[0]}[")]
+    known = elements if "[" in name and elements else vectors_once(names)
+    return UnknownNameError(
+        f"no integrand is called {name!r}: there are {some_of(known)}. {meant(name, known)}Use one of these."
+    )
 
 
 def _derive(
@@ -315,7 +333,8 @@ class Estimate(eqx.Module):
         of = bent or [f"the plain average of {listed(plain_bent)}"] * bool(plain_bent)
         why = f"{', '.join(of)} is too far from linear within the errors" if of else None
         used = sorted(set(self.chosen))
-        source = ", ".join(used) if len(used) <= 2 else f"{len(used)} control variates"
+        many = "control variates" if self.candidates is None else "combinations of control variates"
+        source = ", ".join(used) if len(used) <= 2 else f"{len(used)} {many}"
         chosen = (f"from {source}",) * len(functions)
         why = self.reason or why
         result = from_statistics(
@@ -430,10 +449,7 @@ class Estimate(eqx.Module):
         place = {key: i for i, key in enumerate(self.names)} if len(names) > 1 else {}
         hits = [[place[key]] if key in place else places(key, self.names) for key in names]
         if not all(hits):
-            unknown = names[hits.index([])]
-            raise UnknownNameError(
-                f"no integrand is called {unknown!r}: there are {some_of(self.names)}. Use one of these."
-            )
+            raise _unknown(names[hits.index([])], self.names)
         rows = [i for hit in hits for i in hit]
         which = rows[0] if isinstance(name, str) and name == self.names[rows[0]] else rows
         arrays = {

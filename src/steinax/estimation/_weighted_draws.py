@@ -1,6 +1,6 @@
 """Weighted draws, whose weighted averages are estimates with control variates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
@@ -232,6 +232,7 @@ class WeightedDraws(eqx.Module):
             f: the integrands.
             q: levels between 0 and 1, one or many.
         """
+        _check_order(q, "quantile('mu', [0.05, 0.95])")
         wanted, levels = integrands(f, self.sample), levels_of(q)
         ours = Quantiles(wanted.values, self.weights, levels)
         plain = Quantiles(wanted.values, self._plain_weights(), levels)
@@ -288,6 +289,7 @@ class WeightedDraws(eqx.Module):
         >>> found.value.round(4).tolist()
         [0.3989, 0.242]
         """
+        _check_order(grid, "density('mu', [0.0, 0.5, 1.0])")
         wanted, points = integrands(f, self.sample), np.atleast_1d(np.asarray(grid, float))
         values = np.asarray(wanted.values, np.float64)
         if values.shape[-1] != 1 or points.ndim != 1 or not np.isfinite(points).all():
@@ -337,6 +339,7 @@ class WeightedDraws(eqx.Module):
         >>> sx.weigh(sx.Sample(x, 3 - x), sx.Polynomial(2)).hdi("x", 0.9).names
         ('x[0] hdi90_lb', 'x[0] hdi90_ub')
         """
+        _check_order(prob, "hdi('mu', 0.9)")
         if prob is None:
             from arviz_base import rcParams
 
@@ -471,6 +474,12 @@ class WeightedDraws(eqx.Module):
         return replace(result, audit=self.audit)
 
 
+def _check_order(numbers: object, example: str) -> None:
+    """Refuse integrands that are given after the numbers that go with them."""
+    if isinstance(numbers, str | Mapping) or callable(numbers):
+        raise TypeError(f"the integrands come first, and then the numbers: {example}.")
+
+
 def _robust_sd(values: np.ndarray) -> float:
     """Compute the standard deviation, or that of a Gaussian with the same interquartile range, if smaller."""
     normal = NormalDist()
@@ -528,6 +537,11 @@ def weigh(
     >>> draws.quantile("x[0]", 0.5).names
     ('x[0] 50%',)
     """
+    if isinstance(family, Sample):
+        raise TypeError(
+            "the sample comes first: weigh(sample) or weigh(sample, Polynomial(2)). Give the integrands to "
+            "the result, such as weigh(sample).mean('mu')."
+        )
     if isinstance(sample, Stream):
         raise TypeError("weigh needs its draws in memory: give a Sample.")
     check_sample(sample)

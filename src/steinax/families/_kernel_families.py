@@ -83,6 +83,16 @@ class KernelTranslates(AbstractLinearFamily):
     centres: AbstractCentres = eqx.field(default_factory=AllDraws)
     operator: AbstractOperator = eqx.field(default_factory=Langevin)
 
+    def __check_init__(self) -> None:
+        for name, kind, example in (
+            ("kernel", AbstractKernel, "steinax.kernels.Matern52()"),
+            ("centres", AbstractCentres, "Landmarks(100)"),
+            ("operator", AbstractOperator, "Langevin()"),
+        ):
+            if not isinstance(value := getattr(self, name), kind):
+                what = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+                raise TypeError(f"KernelTranslates: {name} is {what}: give one such as {example}.")
+
     @property
     def centres_on_draws(self) -> bool:
         return True

@@ -106,9 +106,15 @@ class Network(AbstractFamily):
     operator: AbstractOperator = eqx.field(default_factory=Langevin)
 
     def __check_init__(self) -> None:
-        if self.width < 1 or self.depth < 1:
+        sizes = self.width, self.depth
+        if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
             raise ValueError(
-                f"Network(width={self.width}, depth={self.depth}): both must be 1 or more."
+                f"Network(width={self.width!r}, depth={self.depth!r}): both must be 1 or more, and whole. "
+                "The activation is a function, Network(activation=jax.nn.relu)."
+            )
+        if not callable(self.activation):
+            raise TypeError(
+                f"Network: activation={self.activation!r} is not a function: give one, such as jax.nn.relu."
             )
         if self.operator.acts_on_fields:
             return

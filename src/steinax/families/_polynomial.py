@@ -203,8 +203,11 @@ class Polynomial(AbstractLinearFamily):
     weight: float | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
-        if self.degree < 1 or self.degree != int(self.degree):
-            raise ValueError(f"Polynomial({self.degree}): the degree must be 1 or more, and whole.")
+        if not isinstance(self.degree, int | np.integer) or self.degree < 1:
+            raise ValueError(
+                f"Polynomial({self.degree!r}): the degree must be 1 or more, and whole: give one such as "
+                "Polynomial(2)."
+            )
         if self.weight is not None and not self.weight > 0:
             raise ValueError(f"Polynomial(weight={self.weight}): the weight must be positive.")
         check_potentials(self)

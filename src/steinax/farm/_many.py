@@ -325,6 +325,7 @@ def estimate_many(
     100
     """
     check_mode(audit)
+    _check_samples(f, samples, load)
     family = Polynomial(2) if family is None else family
     load = load_source if load is None else load
     label = "" if keep is None else farm_label(f, samples, family, load, audit)
@@ -336,6 +337,28 @@ def estimate_many(
     check_integrands(f, samples)
     options = {"client": client, "threads": threads, "keep": keep, "label": label}
     return from_table(merged(gather(work, pieces, what="estimating posteriors", **options)))
+
+
+def _check_samples(f: object, samples: object, load: object) -> None:
+    """Refuse what is not a batch or a sequence of posteriors, and integrands in its place."""
+    several = f if isinstance(f, list | tuple) else [f]
+    if any(isinstance(one, Batch | Sample) for one in several):
+        raise TypeError(
+            "the integrands come first, and then the posteriors: estimate_many(f, samples), where f is a "
+            "name, a function or a dict of these."
+        )
+    if isinstance(samples, Batch):
+        return
+    hint = "a Batch, or a list of samples or of paths"
+    if isinstance(samples, Sample):
+        hint = "a list of samples, or use estimate(f, sample) for one"
+    elif isinstance(samples, str | os.PathLike):
+        hint = f"a list of paths, [{str(samples)!r}]"
+    elif isinstance(samples, np.ndarray) and load is None:
+        hint = "a Batch(draws, scores) of arrays (posterior, chain, draw, dim)"
+    elif hasattr(samples, "__len__") and hasattr(samples, "__getitem__"):
+        return
+    raise TypeError(f"the posteriors are of type {type(samples).__name__}: give {hint}.")
 
 
 def _estimate_piece(piece: BatchSlice, family: AbstractFamily, mode: AuditMode) -> ResultRows:

@@ -63,7 +63,7 @@ TOLERANCE = 0.01  # of conjugate gradients: the objective is within a factor 1 +
 
 
 class Auto(AbstractSolver):
-    r"""Choose the solver by the size of the problem; the solution's note says which and why.
+    r"""Choose the solver by the size of the problem; the solution's note says which, and why if not `Exact`.
 
     With $n$ draws in $d$ dimensions, $p$ coefficients and $k$ integrands, the cheapest of these is taken
     (`python -m benchmarks.speed costs` measures the constants), and `Exact` where the costs are within a
@@ -80,7 +80,7 @@ class Auto(AbstractSolver):
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
     >>> sx.fit("x", sx.Sample(x, -x), sx.Polynomial(1), solver=Auto()).note
-    'chosen for 2 unknowns: exact, primal: 2 coefficients, 400 draws'
+    'solved exactly: 2 coefficients, 400 draws'
     """
 
     def choose(
@@ -120,9 +120,17 @@ class Auto(AbstractSolver):
     def solve(self, problem: Problem, key: Key | None = None) -> Solution:
         solver, reason = self.choose(problem)
         solution = solver.solve(problem, key)
-        return replace(solution, note=f"chosen for {reason}: {solution.note}")
+        return replace(solution, note=_noted(solver, reason, solution.note))
 
     def crossfit(self, problem: Problem, folds: Folds, key: Key | None = None) -> HeldOut:
         solver, reason = self.choose(problem, len(folds))
         held = solver.crossfit(problem, folds, key)
-        return replace(held, note=f"chosen for {reason}: {held.note}")
+        return replace(held, note=_noted(solver, reason, held.note))
+
+
+def _noted(solver: AbstractSolver, reason: str, note: str) -> str:
+    """Add to a solver's note why it was chosen; the note of `Exact` is put in plain words instead."""
+    if not isinstance(solver, Exact):
+        return f"chosen for {reason}: {note}"
+    plain = note.replace("exact, primal", "solved exactly")
+    return plain.replace("exact, dual", "solved exactly in dual form")

@@ -33,7 +33,7 @@ class Spread(AbstractSolver):
     >>> import numpy as np, steinax as sx
     >>> x = np.random.default_rng(0).normal(size=(4, 100, 2))
     >>> sx.estimate("x", sx.Sample(x, -x), sx.Polynomial(2), solver=Spread()).note
-    '8 folds, on 1 device: chosen for 5 unknowns: exact, primal: 5 coefficients, 350 draws'
+    '8 folds, on 1 device: solved exactly: 5 coefficients, 350 draws'
     """
 
     solver: AbstractSolver = Auto()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 
 from .._numerics import few_threads
+from .._require import UnknownNameError, meant
 from .._show import PERFECT, counted, some_of, worth_text
 from ..adapters import from_arviz
 from ..auditing import AuditMode, AuditReport, audited
@@ -89,11 +90,12 @@ def parameters(
     try:
         dataset = dataset.azstats.filter_vars(var_names, filter_vars).ds
     except KeyError as error:
-        known = ", ".join(map(str, list(dataset)[:10]))
-        unknown = ", ".join(name for name in var_names or () if name.lstrip("~") not in dataset)
-        raise KeyError(
-            f"no variable is called {unknown}: there are {known}. Use some of these; columns of the draws "
-            "that are not variables can be given to estimate."
+        known = list(map(str, dataset))
+        unknown = [name for name in var_names or () if name.lstrip("~") not in dataset]
+        raise UnknownNameError(
+            f"no variable is called {', '.join(unknown)}: there are {some_of(known)}. "
+            f"{''.join(meant(name.lstrip('~'), known) for name in unknown[:1])}Use some of these; columns of "
+            "the draws that are not variables can be given to estimate."
         ) from error
     if not dataset.data_vars:
         raise ValueError(
@@ -428,6 +430,11 @@ def summary(
     True
     """
     _check(kind, fmt)
+    _check_probability(ci_prob)
+    if isinstance(var_names, Sample) or hasattr(var_names, "subtree"):
+        raise TypeError(
+            "the sample comes first, and then the names: summary(sample, ['mu', 'tau'])."
+        )
     sample = as_sample(data)
     chosen = var_names, filter_vars, coords
     dataset = parameters(sample, *chosen).map(_without_rounding, keep_attrs=True)
@@ -489,6 +496,13 @@ def _check(kind: str, fmt: str) -> None:
         raise ValueError(f"kind={kind!r}{hint}: use 'all', 'stats' or 'diagnostics'.")
     if fmt not in FORMATS:
         raise ValueError(f"fmt={fmt!r}: use one of {', '.join(map(repr, FORMATS))}.")
+
+
+def _check_probability(prob: object) -> None:
+    if prob is not None and not (isinstance(prob, int | float | np.number) and 0 < prob <= 1):
+        raise ValueError(
+            f"ci_prob={prob!r}: give the probability that an interval covers, one number such as 0.95."
+        )
 
 
 def _belongs(column: str, kind: str) -> bool:

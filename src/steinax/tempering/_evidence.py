@@ -532,6 +532,11 @@ def evidence(
             f"the evidence needs draws from the prior to the posterior, and this is a "
             f"{type(tempered).__name__}: give a steinax.Tempered. {FROM_DENSITY}"
         )
+    if not isinstance(method, AbstractMethod):
+        raise TypeError(
+            f"method={describe(method)} is not a method: give one of steinax.tempering, such as "
+            "ThermodynamicIntegration(), or leave it out for SteppingStones()."
+        )
     options = Options(split, penalty, solver, audit, neighbours)
     steps = np.r_[0.0, np.diff(tempered.temperatures), 0.0]
     terms = [
