@@ -50,7 +50,7 @@ NOT_RUN = {
         "docs/guides/from_your_sampler.md",
         "import bridgestan",
     ): "BridgeStan's sources are on no index",
-    ("docs/guides/stopping.md", "# BlackJAX: states of further draws"): SAMPLERS,
+    ("docs/guides/stopping.md", "# BlackJAX: 25 draws of each chain"): SAMPLERS,
     ("docs/guides/stopping.md", "./model sample"): SAMPLERS,
     ("docs/guides/molecules.md", "universe = MDAnalysis.Universe("): "its files are the reader's; "
     "tests/molecules reads such files",

@@ -609,8 +609,8 @@ def from_statistics(
     if events.any() and np.any(alike := events & one_outcome(plain.mean, plain.mcse)):
         which = listed([name for name, one in zip(names, alike, strict=True) if one])
         unknown = (
-            f"all draws of {which} are equal, 0 or 1. If it is an event, its probability may differ from "
-            "that by up to 3 / the number of effective draws"
+            f"all draws of {which} are equal, 0 or 1. If it is an event, its probability differs from that "
+            "by at most 3 / the number of effective draws, with a probability of 95%"
         )
         reason = unknown if reason is None else f"{reason}; {unknown}"
         mcse, plain_mcse = (np.where(alike, np.nan, error) for error in (mcse, plain_mcse))
