@@ -794,6 +794,66 @@ FILES = (
     ),
 )
 
+SCORES = "auditing/test_scores.py"
+FIRST_CONTACT = (
+    _mutant(
+        "rare events do not allow for the choice among candidates",
+        "estimation/_kinks.py",
+        "LUCK = 24.0",
+        "LUCK = 0.0",
+        "estimation/test_kinks.py::TestProbabilities::test_errors_of_rare_events_allow_for_the_choice",
+    ),
+    _mutant(
+        "the sign of single columns is not tried",
+        "auditing/_mistakes.py",
+        "(signs, jacobian, constrained, tempered)",
+        "(jacobian, constrained, tempered)",
+        f"{SCORES}::TestMistakes::test_the_opposite_sign_of_some_columns",
+    ),
+    _mutant(
+        "scores of other draws are called tempered",
+        "auditing/_mistakes.py",
+        "RELATED = 4.0",
+        "RELATED = 0.0",
+        f"{SCORES}::TestMistakes::test_scores_of_other_draws_are_not_called_tempered",
+    ),
+    _mutant(
+        "an audit of few draws counts as passed",
+        "auditing/_audit.py",
+        "few = not self.verified and self.checked and self.limit.max() > 1",
+        "few = False",
+        "auditing/test_chains.py::test_few_draws_are_inconclusive",
+    ),
+    _mutant(
+        "a log density of jax is evaluated step by step",
+        "auditing/_differences.py",
+        "compiled = jax.jit(log_density)",
+        "compiled = log_density",
+        "auditing/test_differences.py::test_a_function_of_jax_is_compiled",
+    ),
+    _mutant(
+        "a given log density counts as the one that was sampled",
+        "adapters/_arrays.py",
+        '"assumed": log_density is None',
+        '"assumed": False',
+        "adapters/test_logdensity.py::test_the_audit_says_what_nothing_compared",
+    ),
+    _mutant(
+        "part of a sample is no longer of an assumed log density",
+        "data/_sample.py",
+        "            assumed=self.assumed,\n",
+        "",
+        "adapters/test_logdensity.py::test_the_audit_says_what_nothing_compared",
+    ),
+    _mutant(
+        "an exact integrand stretches the axis of a plot",
+        "plots/_candidates.py",
+        "high = min(max(high, 10.0), PERFECT)",
+        "high = min(max(high, 10.0), 1e30)",
+        "plots/test_pictures.py::TestWorth::test_an_exact_integrand_is_an_arrow_and_leaves_room_for_others",
+    ),
+)
+
 MUTANTS = (
     *ERROR_BARS,
     *GATE,
@@ -805,4 +865,5 @@ MUTANTS = (
     *FUNCTIONS,
     *STOPPING,
     *FILES,
+    *FIRST_CONTACT,
 )

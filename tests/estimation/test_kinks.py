@@ -8,6 +8,7 @@ from scipy.stats import chi2, gamma, logistic, norm, t as student
 import steinax as sx
 from full import FULL
 from steinax.data import integrands
+from steinax.estimation import _kinks
 from steinax.estimation._kinks import Kinked, continuous, crossings
 from steinax.families import Along, along_of
 from steinax.solvers import with_training
@@ -112,6 +113,14 @@ class TestProbabilities:
             z.append((est.value - 0.011) / est.mcse)
         assert np.mean(np.square(z)) < 1.7, "about 3.5 without `LUCK`"
         assert np.median(est.worth) > 10, "errors are not merely long"
+
+    def test_errors_of_rare_events_allow_for_the_choice(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        event = {"Student": RARE["Student"]}
+        allowed = sx.estimate(event, rarely(0), audit="off").mcse
+        monkeypatch.setattr(_kinks, "LUCK", 0.0)
+        assert allowed > 1.2 * sx.estimate(event, rarely(0), audit="off").mcse
 
     def test_do_not_depend_on_their_company(self, found: list[sx.Estimate]) -> None:
         alone = sx.estimate({"above": EVENTS["above"]}, skewed(1))
