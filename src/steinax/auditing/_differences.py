@@ -190,9 +190,10 @@ def _of_many(log_density: Density, points: Points) -> Density:
         f"it must take one draw, an array of shape {points[0].shape}, and return one finite number"
     )
     try:
-        value = np.asarray(log_density(points[0]), np.float64)
+        first = log_density(points[0])
+        value = np.asarray(first, np.float64)
         if value.shape == () and np.isfinite(value):
-            log_density = _compiled(log_density, points[0])
+            log_density = _compiled(log_density, points[0], first)
             return one_by_one
         outcome: Any = value
     except Exception as error:
@@ -211,11 +212,11 @@ def _of_many(log_density: Density, points: Points) -> Density:
     ) from cause
 
 
-def _compiled(log_density: Density, point: AnyArray) -> Density:
-    """Compile a log density that is written in jax; return others, and those that need values, unchanged."""
+def _compiled(log_density: Density, point: AnyArray, value: Any) -> Density:
+    """Compile a log density whose value is an array of jax; return others, and those that need numbers."""
     import jax
 
-    if not isinstance(log_density(point), jax.Array):
+    if not isinstance(value, jax.Array):
         return log_density
     compiled = jax.jit(log_density)
     try:
